@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import database_values as given
@@ -281,8 +282,9 @@ def test_without_a_size_the_whole_table_is_printed(
     small = profile("small", OPEN, at=1024, bytes_low=1024, bytes_high=1024)
     stored(store, "both", small, profile("large", GAIN, bytes_low=SIZE))
     best.best_command("allreduce", db=url)
-    header, first, second, *settings = capsys.readouterr().out.splitlines()
-    assert header.split()[0] == "size"
+    place, header, first, second, *settings = capsys.readouterr().out.splitlines()
+    assert place.startswith("measured: 2 ranks, ")  # once, as it is the same for all sizes
+    assert header.split() == ["size", "default", "candidate", "speedup", "use"]
     assert "1 KiB" in first
     assert "the default (inconclusive here)" in first
     assert "64 KiB" in second
@@ -294,12 +296,25 @@ def test_without_a_size_the_whole_table_is_printed(
     assert sizes == [1024, SIZE]
 
 
+def test_the_table_says_for_each_size_where_it_was_measured_if_that_differs(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = profile("small", OPEN, at=1024, bytes_low=1024, bytes_high=1024)
+    stored(store, "one", small)
+    stored(store, "other", replace(profile("large", GAIN, bytes_low=SIZE), nodes=2, ranks=4))
+    best.best_command("allreduce", db=url)
+    header, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert header.split()[-1] == "measured"
+    assert "  2 ranks, " in first
+    assert "  4 ranks on 2 nodes, " in second
+
+
 def test_a_campaign_that_compared_nothing_is_in_the_table(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored(store, "short", profile("p", OPEN, points=()))
     best.best_command("allreduce", db=url)
-    _, *rows = capsys.readouterr().out.splitlines()
+    _, _, *rows = capsys.readouterr().out.splitlines()
     assert all("unmeasured" in row and "the default (inconclusive here)" in row for row in rows)
     assert rows[0].split()[:2] == ["8", "B"]
 

@@ -123,8 +123,8 @@ def _command_to_measure(
 
 def _size_table(answers: Mapping[int, Explained]) -> str:
     """The best at every measured size, and below it what the profiles set."""
-    header = ("size", "default", "candidate", "speedup", "use", "measured")
-    rows = []
+    header = ["size", "default", "candidate", "speedup", "use"]
+    rows, places = [], []
     used: dict[str, BestRow | LikelyProfile] = {}
     for size, answer in answers.items():
         row, points = answer.row, answer.row.sure_points
@@ -140,10 +140,15 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
             use += f" ({INCONCLUSIVE} here)"
         unmeasured = (text.format_size(size), "", "", "unmeasured")
         cells = point_cells(points[0]) if points else unmeasured
-        rows.append((*cells, use, where + _marks(row)))
+        rows.append([*cells, use])
+        places.append(where + _marks(row))
         if faster:
             used.setdefault(name, row)
-    table = text.format_table(header, rows, right="size,default,candidate")
+    above = f"measured: {places[0]}\n"
+    if len(set(places)) > 1:
+        above, header = "", [*header, "measured"]
+        rows = [[*row, place] for row, place in zip(rows, places, strict=True)]
+    table = above + text.format_table(header, rows, right="size,default,candidate")
     settings = [
         "\n".join([name, *(f"  {setting}" for setting in _settings(row))])
         for name, row in used.items()
