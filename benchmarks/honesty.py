@@ -4,7 +4,7 @@
     python benchmarks/honesty.py --campaigns 0 --output benchmarks/results/honesty.jsonl.gz
 
 The second only prints the tables of what is there. Whole campaigns (search, ablation,
-confirmation, profiles; the default budget) run over recorded noise and over made-up noise, in a
+confirmation, profiles) run over recorded noise and over made-up noise, in a
 space of ten variables of which none, or one, does something. honesty_table.py says what is
 printed. Without ``--runs``, campaigns have the budget of a campaign that names none.
 
@@ -104,13 +104,8 @@ class Case:
     @property
     def budget(self) -> Budget:
         """Time for so many runs; for none, what a campaign gets that names no budget."""
-        if not self.runs:
-            return fit_budget(self.run_s)
-        usual = Budget()
-        factor = self.runs * self.run_s / usual.whole_s
-        return Budget(
-            usual.search_s * factor, usual.ablation_s * factor, usual.confirmation_s * factor
-        )
+        runs = self.runs
+        return Budget().scale_to(runs * self.run_s) if runs else fit_budget(self.run_s)
 
 
 def run(case: Case) -> Result:

@@ -186,7 +186,7 @@ class Store:
         size = _bytes(bytes)
         known = find_operation(operation) or operation
         (found,), _ = best_answers(known, size, filters, self.url)
-        likely = found.likely if accept_likely else None
+        likely = found.accept_likely().accepted if accept_likely else None
         return replace(
             self.profile(likely.profile if likely else found.row.id),
             support=str(found.support),

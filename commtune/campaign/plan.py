@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
@@ -41,6 +41,16 @@ class Budget:
     def whole_s(self) -> float:
         """Wall seconds of all phases together."""
         return self.search_s + self.ablation_s + self.confirmation_s
+
+    def scale_to(self, whole_s: float) -> Budget:
+        """Returns the budget with all phases longer or shorter alike, ``whole_s`` together."""
+        factor = whole_s / self.whole_s
+        return replace(
+            self,
+            search_s=self.search_s * factor,
+            ablation_s=self.ablation_s * factor,
+            confirmation_s=self.confirmation_s * factor,
+        )
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ class Viewers:
         self.count += 1
         try:
             last, said_at, began = b"", time.monotonic(), time.monotonic()
-            yield b""
+            yield b""  # for ``follow``, which starts this before it answers
             yield b"retry: 3000\n\n"
             while not self._end.is_set() and time.monotonic() - began < _STREAM_S:
                 if await request.is_disconnected():

@@ -128,10 +128,7 @@ def fit_budget(run_s: float) -> Budget:
     """Returns the budget of a campaign whose user named none; ``run_s``: wall seconds of a run."""
     whole_s = _ROUND_S * math.ceil(_RUNS_OF_A_CAMPAIGN * run_s / _ROUND_S)
     usual = Budget()
-    factor = min(_MOST_S, max(usual.whole_s, whole_s)) / usual.whole_s
-    return Budget(
-        usual.search_s * factor, usual.ablation_s * factor, usual.confirmation_s * factor
-    )
+    return usual.scale_to(min(_MOST_S, max(usual.whole_s, whole_s)))
 
 
 def thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tuple[int, ...]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import database_values as given
 import pytest
 
+import commtune as ct
 from commtune.app.profiles.best import best_by_size
 from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
@@ -90,6 +93,28 @@ def test_neighbours_that_disagree_are_named_with_what_each_says(
     assert lines[lines.index("4 KiB: one/allreduce-4096-65536") + 2] == "  MPIR_CVAR_Y=2"
     # Nothing to copy that would hold for the size itself.
     assert not any(line.startswith("MPIR_") for line in lines)
+
+
+def test_a_likely_profile_is_not_accepted_where_the_neighbours_disagree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/likely.db"
+    small, large = ranged((8, KIB), given.TUNED), ranged((4 * KIB,), OTHER)
+    points = tuple(replace(one, verdict=Verdict.UNDECIDED) for one in large.points)
+    undecided = replace(
+        large, name="open", configuration=DEFAULT, verdict=Verdict.UNDECIDED, points=points
+    )
+    with closing(open_database(url)) as database:
+        store = Store(database)
+        number = store.open_campaign(given.campaign("one")).id
+        store.save_profiles(number, [small, undecided, replace(large, verdict=Verdict.LIKELY)])
+    best.best_command("allreduce", "3KiB", accept="likely", db=url, json_output=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["answer"], row["environment"]) == ("neighbours-disagree", {})
+    assert row["likely"]
+    with ct.open_store(url) as opened:
+        found = opened.best("allreduce", "3KiB", accept_likely=True)
+    assert (found.name, found.support) == ("open", "neighbours-disagree")
 
 
 def test_one_of_them_may_keep_the_default(url: str, capsys: pytest.CaptureFixture[str]) -> None:

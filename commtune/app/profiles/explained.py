@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,10 @@ class Explained:
         """The basis of the answer."""
         return Support.of([one.row for one in self.neighbours])
 
+    def accept_likely(self) -> Explained:
+        """Returns the answer with its likely profile in use, unless the neighbours disagree."""
+        return self if self.support is Support.DISAGREE else replace(self, accepted=self.likely)
+
     def plain(self) -> dict[str, Any]:
         """Returns JSON data.
 
@@ -86,7 +90,7 @@ class Explained:
         """
         answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
         stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
-        is_usable = answer is Answer.RECOMMENDED or (answer is Answer.LIKELY and self.accepted)
+        is_usable = answer is Answer.RECOMMENDED or self.accepted is not None
         used = {**self.row.pinned, **(self.accepted or self.row).configuration}
         near = [
             {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import typer
@@ -82,7 +81,7 @@ def best_command(
         if bytes_ is None:
             table = size_table(operation, filters, db)
             if accept == "likely":
-                table = {at: replace(one, accepted=one.likely) for at, one in table.items()}
+                table = {at: one.accept_likely() for at, one in table.items()}
             if json_output:
                 print_json(size_table_data(table))
             else:
@@ -99,7 +98,7 @@ def best_command(
         hint = nothing.hint + _command_to_measure(operation, bytes_, filters, db)
         raise NoAnswer(nothing.message, hint=hint) from nothing
     if accept == "likely":
-        answers = [replace(one, accepted=one.likely) for one in answers]
+        answers = [one.accept_likely() for one in answers]
     if json_output:
         print_json([one.plain() for one in answers])
         return
@@ -165,7 +164,7 @@ def _marks(row: BestRow) -> str:
 def _answer(answer: Explained, size: int, db: str | None) -> str:
     row, disagree = answer.row, answer.support is Support.DISAGREE
     said = "not measured; the neighbours disagree" if disagree else _use(row, answer.why)
-    if answer.accepted and not disagree:
+    if answer.accepted:
         said = f"{answer.accepted.profile} ({describe_verdict(Verdict.LIKELY)})"
     where = text.format_ranks(row.ranks, row.nodes)
     lines = [

@@ -38,9 +38,9 @@ FROM runs WHERE {wanted} GROUP BY campaign_id, state, outcome
 _ARE_NUMBERS = "(started_at < 1e300 AND (wall_s IS NULL OR wall_s < 1e300))"
 _DAMAGED_RUNS = f"SELECT id, started_at, wall_s FROM runs WHERE NOT {_ARE_NUMBERS} AND {{wanted}}"
 
-_COUNT = "SELECT campaign_id, COUNT(*) AS found FROM {} WHERE {{wanted}} GROUP BY campaign_id"
-_TRIALS, _PROFILES = _COUNT.format("trials"), _COUNT.format("profiles")
-_NODE_HOURS = _COUNT.format("jobs").replace("COUNT(*)", "SUM(node_hours)")
+_TOTAL = "SELECT campaign_id, {} AS found FROM {} WHERE {{wanted}} GROUP BY campaign_id"
+_TRIALS, _PROFILES = _TOTAL.format("COUNT(*)", "trials"), _TOTAL.format("COUNT(*)", "profiles")
+_NODE_HOURS = _TOTAL.format("SUM(node_hours)", "jobs")
 
 #: The condition must be spelled like that of the partial index of open jobs, to use it.
 _OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' AND {wanted} ORDER BY prepared_at, key"

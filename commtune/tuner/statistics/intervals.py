@@ -75,8 +75,7 @@ def estimate_ratio(logs: Sequence[float], is_first: Sequence[bool] = ()) -> Esti
     Args:
         is_first: for each, whether the first side of its pair ran first; empty if not known.
     """
-    count = len(logs)
-    if count < 2:
+    if len(logs) < 2:
         return None
     found = _estimate_mean(logs)
     before = [x for x, first in zip(logs, is_first, strict=False) if first]
@@ -137,8 +136,8 @@ def _estimate_mean(logs: Sequence[float]) -> Estimate:
     if not cut:
         return whole
     trimmed = _trimmed_mean(ordered, cut)
-    least = _TRIMMED_AT * whole.error
-    if trimmed.error < least or abs(trimmed.mean - whole.mean) > least:
+    limit = _TRIMMED_AT * whole.error
+    if trimmed.error < limit or abs(trimmed.mean - whole.mean) > limit:
         return trimmed
     return _charge_number(whole)
 
