@@ -119,6 +119,7 @@ class StandingProcess:
         arguments, environment, cwd, marker: as for ``run_process``.
         sign: the line that it prints when a request is done.
         grace_s: seconds that it gets after the time limit to end what it started.
+        at_end: is called after its tree has ended.
     """
 
     def __init__(
@@ -130,11 +131,12 @@ class StandingProcess:
         cwd: Path | None = None,
         marker: str = "",
         grace_s: float = 0.0,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._arguments = [os.fspath(argument) for argument in arguments]
         self._environment = {**environment, **({process_trees.MARKER: marker} if marker else {})}
         self._sign, self._cwd, self._marker = f"{sign}\n".encode(), cwd, marker
-        self._grace_s = max(_GRACE_S, grace_s)
+        self._grace_s, self._at_end = max(_GRACE_S, grace_s), at_end
         self._child: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] | None = None
         self._others: set[int] = set()
@@ -255,6 +257,7 @@ class StandingProcess:
             if file is not None:
                 with contextlib.suppress(BrokenPipeError):
                     file.close()
+        self._at_end()
         return status
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import signal
 import threading
@@ -52,9 +53,15 @@ def end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> 
     _kill_until_none(roots)
 
 
-def end_marked(markers: set[str]) -> None:
-    """Ends every process on this machine that carries one of the markers."""
+def end_marked(markers: set[str]) -> float:
+    """Ends every process on this machine that carries one of the markers.
+
+    Returns:
+        When the first of them was started, seconds since 1970; infinite if there are none.
+    """
+    first_at = min((_started_at(process) for process in _marked(markers)), default=math.inf)
     _kill_until_none(lambda: _marked(markers))
+    return first_at
 
 
 def end_running(program: str, argument: str) -> None:
@@ -107,14 +114,16 @@ def child_pids(pid: int | str = "self") -> list[int]:
     # This is a hundred times faster than a search of all processes. The kernel's list may skip
     # entries only while a child is reaped: our children are reaped only by us, and a stopped
     # process reaps none.
-    lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
-    if not lists and not exists(Path("/proc/self/task")):  # not Linux
+    threads: list[Path] = []
+    with contextlib.suppress(OSError):  # the process ended
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    if not threads and not exists(Path("/proc/self/task")):  # not Linux
         with contextlib.suppress(psutil.Error):
             return [c.pid for c in psutil.Process(None if pid == "self" else int(pid)).children()]
     pids = []
-    for file in lists:
+    for thread in threads:
         with contextlib.suppress(OSError):  # the thread ended, another one has its children
-            pids += [int(word) for word in file.read_text().split()]
+            pids += [int(word) for word in (thread / "children").read_text().split()]
     return pids
 
 
@@ -164,6 +173,13 @@ def _marker_of(process: psutil.Process) -> str | None:
         return process.environ().get(MARKER)
     except (psutil.Error, OSError):  # another user's process, or one that has ended
         return None
+
+
+def _started_at(process: psutil.Process) -> float:
+    try:
+        return process.create_time()
+    except psutil.Error:
+        return math.inf
 
 
 def _is_alive(process: psutil.Process) -> bool:

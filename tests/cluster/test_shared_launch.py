@@ -14,10 +14,11 @@ from search_session import OWN_RUNS, TIMING, VARIABLE, FaultyProgram, SearchSess
 from serving_bench import build_serving_bench
 from waiting import PATIENCE_S, wait_for
 
+from commtune import process
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
-from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
+from commtune.cluster.local.shared_launch import SIGN, SharedLaunch, can_share_launches
 from commtune.documents.yaml_document import parse_document
 from commtune.kernels.bench import NativeProgram
 from commtune.model import (
@@ -66,10 +67,10 @@ def session(mpi: MpiInstallation, serving: Path, tmp_path: Path) -> Iterator[_Se
 def _ranks() -> list[psutil.Process]:
     """Our ranks that serve, and what they forked."""
     found = []
-    for process in psutil.Process().children(recursive=True):
+    for one in psutil.Process().children(recursive=True):
         try:
-            if "--mode=serve" in process.cmdline() and process.name() == "commtune-bench":
-                found.append(process)
+            if "--mode=serve" in one.cmdline() and one.name() == "commtune-bench":
+                found.append(one)
         except psutil.Error:
             continue
     return found
@@ -138,7 +139,9 @@ def test_where_launches_cant_be_shared_each_run_has_its_own(
         result = session.run()
         assert result.outcome is Outcome.OK, result.detail
         assert not is_shared(result)
-    assert session.said == ["runs can't share a launch here: each has one of its own"]
+    assert len(session.said) == 1
+    begun = "runs can't share a launch here, so each has one of its own: it ended with status "
+    assert session.said[0].startswith(begun)
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,43 @@ def test_a_rank_that_is_killed_between_two_runs_is_started_again(session: _Sessi
     assert result.outcome is Outcome.OK, result.detail
     assert is_shared(session.run("3"))
     assert session.said == []
+
+
+def test_a_killed_launch_leaves_no_shared_memory(session: _Session) -> None:
+    session.begin()
+    created = _segments(_ranks())
+    assert created
+    time.sleep(2.0)  # launches are older than a run, and file systems' clocks are coarse
+    _ranks()[0].kill()
+    assert session.run("2").outcome is Outcome.OK
+    assert not any(segment.exists() for segment in created)
+
+
+def _segments(processes: list[psutil.Process]) -> list[Path]:
+    """The named segments of MPI that processes have mapped."""
+    return [
+        Path(mapped.path)
+        for process in processes
+        for mapped in process.memory_maps()
+        if mapped.path.startswith("/dev/shm/") and Path(mapped.path).exists()
+    ]
+
+
+def test_one_launch_that_fails_does_not_end_sharing_where_it_has_worked() -> None:
+    said: list[str] = []
+    shared = SharedLaunch(said.append)
+    alone = process.Completed(0, None, timed_out=False, wall_s=0.1, output="")
+    assert shared.make(["run"], lambda: _standing(f"read line; echo '{SIGN}'"), PATIENCE_S)
+    shared.close()
+    for fault in range(1, 4):
+        assert shared.make(["run"], lambda: _standing("echo no luck; exit 7"), PATIENCE_S) is None
+        shared.judge(alone)
+        assert bool(said) == (fault == 3)
+    assert said[0].endswith("so each has one of its own: it ended with status 7: no luck")
+
+
+def _standing(script: str) -> process.StandingProcess:
+    return process.StandingProcess(["sh", "-c", script], environment=os.environ, sign=SIGN)
 
 
 def test_a_launch_that_ended_between_two_runs_is_started_again(session: _Session) -> None:

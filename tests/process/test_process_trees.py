@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -231,3 +232,12 @@ def test_what_a_killed_controller_left_is_found_by_its_marker(kind: str, word: s
     assert len(living(word)) == _COUNTS.get(kind, 2)
     process_trees.end_marked({word, "some other run"})
     assert living(word) == {}
+
+
+def test_children_of_processes_that_end_meanwhile_are_none() -> None:
+    for _ in range(300):
+        child = subprocess.Popen(["true"])
+        reaper = threading.Thread(target=child.wait)
+        reaper.start()
+        while reaper.is_alive():
+            assert process_trees.child_pids(child.pid) == []

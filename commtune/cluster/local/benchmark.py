@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from commtune import model, process, process_trees
 from commtune.cluster import exit_codes
@@ -30,7 +29,6 @@ from commtune.tuner.ports import Program, Records
 #: Seconds before its last record within which a lost run may have created shared memory.
 _RECENT_S = 600.0
 _LARGEST_KEPT = 64 * 2**20
-_Ended = TypeVar("_Ended", bound=process.Completed | None)
 _HERE = (
     "take the list of hosts from the launcher's settings, or measure on nodes: add `slurm:` or "
     "`pbs:` to the campaign"
@@ -104,14 +102,14 @@ class LocalBenchmark:
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
         """Reads a run that an earlier controller started; ends its remaining processes."""
-        process_trees.end_marked({request.run_id, self._marker})
+        first_at = process_trees.end_marked({request.run_id, self._marker})
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         written = kept_file(records)
         if found.footer is None:
             # The time of its last sign of life.
             last_at = written.stat().st_mtime if exists(written) else time.time()
-            self._sweep(last_at - _RECENT_S)
+            self._sweep(min(first_at, last_at - _RECENT_S))
             return None
         finished_at = written.stat().st_mtime
         elapsed_s = float(found.footer.get("elapsed_s", 0.0))
@@ -134,7 +132,7 @@ class LocalBenchmark:
             return alone()
         self._refuse_unguarded(request.configuration)
         start = partial(self._standing_launch, request.workload.ranks, program[0])
-        if completed := self._sweeping(partial(self.shared.make, order, start, limit_s)):
+        if completed := self.shared.make(order, start, limit_s):
             return completed
         self.records_of(request.run_id).unlink(missing_ok=True)
         by_itself = alone()
@@ -152,6 +150,7 @@ class LocalBenchmark:
             cwd=self.folder,
             marker=self._marker,
             grace_s=launcher.grace_s,
+            at_end=partial(self._sweep, time.time()),
         )
 
     @property
@@ -192,7 +191,7 @@ class LocalBenchmark:
         over = kept and completed.wall_s >= limit_s
         return replace(completed, timed_out=True) if over else completed
 
-    def _sweeping(self, run: Callable[[], _Ended]) -> _Ended:
+    def _sweeping(self, run: Callable[[], process.Completed]) -> process.Completed:
         """Makes a run; if it fails, removes the shared memory that its ranks left."""
         began_at, completed = time.time(), None
         try:

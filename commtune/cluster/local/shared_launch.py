@@ -24,7 +24,7 @@ _READ_ANEW = ("NCCL_", "RCCL_", "OFI_NCCL_")
 #: Number of first runs in a session with a launch of their own, to learn what later phases cost.
 _OWN_FIRST = 4
 #: Number of runs that failed in a shared launch but not alone, after which no launch is shared any
-#: more; a single one suffices if it was its launch's first run.
+#: more; a single one suffices if it was its launch's first run, and none was ever good.
 _MOST_FAULTS = 3
 #: Time limit of the whole launch, seconds; each run has a limit of its own.
 LONGEST_S = 1e5
@@ -64,6 +64,8 @@ class SharedLaunch:
     _own_runs: int = 0
     _faults: int = 0
     _was_first: bool = False
+    _was_good: bool = False
+    _failure: str = ""
 
     def takes(self, request: RunRequest, words: Sequence[str]) -> bool:
         """Whether to make a run here; if not, ends the launch, which would disturb that run."""
@@ -91,6 +93,8 @@ class SharedLaunch:
             self._standing = start()
         line = "\t".join([f"{limit_s + _BEYOND_LIMIT_S:.3f}", *order])
         completed = self._standing.ask(line, limit_s)
+        self._was_good |= completed.ok
+        self._failure = _describe_end(completed)
         is_settled = completed.ok or (completed.timed_out and not self._was_first)
         return completed if is_settled else None
 
@@ -98,9 +102,11 @@ class SharedLaunch:
         """Learns from a run's own launch whether the shared one was to blame for its failure."""
         if not alone.ok:
             return  # the configuration is to blame
-        self._faults += _MOST_FAULTS if self._was_first else 1
+        self._faults += 1 if self._was_good or not self._was_first else _MOST_FAULTS
         if self._faults >= _MOST_FAULTS:
-            self.say("runs can't share a launch here: each has one of its own")
+            self.say(
+                f"runs can't share a launch here, so each has one of its own: {self._failure}"
+            )
 
     def used_s(self) -> float:
         """Returns the CPU seconds of the current launch."""
@@ -110,3 +116,11 @@ class SharedLaunch:
         """Ends the launch, if there is one."""
         if self._standing is not None:
             self._standing.end()
+
+
+def _describe_end(completed: process.Completed) -> str:
+    if completed.timed_out:
+        return "a run took too long"
+    status = f"signal {completed.signal}" if completed.signal else f"status {completed.exit_code}"
+    said = completed.output.strip().rpartition("\n")[2]
+    return f"it ended with {status}: {said}".removesuffix(": ")

@@ -50,14 +50,15 @@ def _used(folder: Path) -> Iterator[str]:
     """Yields the files of the folder that a process has mapped or open."""
     prefix = f"{folder}/"
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for line in (process / "maps").read_text(errors="replace").splitlines():
-                name = line[line.find("/") :] if "/" in line else ""
-                if name.startswith(prefix):
-                    yield name
+        # Open files first: a process that maps a segment and closes it meanwhile is found then.
         with contextlib.suppress(OSError):
             for link in (process / "fd").iterdir():
                 with contextlib.suppress(OSError):
                     name = str(link.readlink())
                     if name.startswith(prefix):
                         yield name
+        with contextlib.suppress(OSError):
+            for line in (process / "maps").read_text(errors="replace").splitlines():
+                name = line[line.find("/") :] if "/" in line else ""
+                if name.startswith(prefix):
+                    yield name
