@@ -153,10 +153,12 @@ class Viewers:
     ) -> AsyncIterator[bytes]:
         self.count += 1
         try:
-            last, said_at, began = b"", time.monotonic(), time.monotonic()
+            last, said_at = b"", time.monotonic()
+            # A HEAD has no events: the server sends its headers, and ends it.
+            ends = said_at if request.method == "HEAD" else said_at + _STREAM_S
             yield b""  # for ``follow``, which starts this before it answers
             yield b"retry: 3000\n\n"
-            while not self._end.is_set() and time.monotonic() - began < _STREAM_S:
+            while not self._end.is_set() and time.monotonic() < ends:
                 if await request.is_disconnected():
                     break
                 now = (await look()).body

@@ -163,6 +163,17 @@ def test_a_report_is_kept_until_the_database_is_written(
     assert (client.get(_REPORT).status, made) == (200, 2)
 
 
+def test_a_head_of_the_events_ends(served: str) -> None:
+    connection = connect(served)
+    for path in ("/campaigns/made-up/events", "/metrics"):
+        connection.request("HEAD", path, headers=BEARER)
+        head = connection.getresponse()
+        assert (head.status, head.read()) == (200, b"")
+    connection.request("GET", "/metrics", headers=BEARER)
+    assert b"commtune_viewers 0" in connection.getresponse().read()
+    connection.close()
+
+
 class Events:
     """The events of a campaign, from a real server."""
 
@@ -295,7 +306,12 @@ def test_streams_that_are_opened_at_once_are_limited() -> None:
                 all_told.set()
 
         async def open_one() -> None:
-            scope = {"type": "http", "headers": [], "asgi": {"spec_version": "2.4"}}
+            scope = {
+                "type": "http",
+                "method": "GET",
+                "headers": [],
+                "asgi": {"spec_version": "2.4"},
+            }
             response = await viewers.follow(Request(scope, receive), look)
             await response(scope, receive, send)
 
