@@ -141,7 +141,7 @@ class Service:
 
         async def look() -> Reply:
             try:
-                return await self.cache.get(("live", name), lambda: live.read_live(name, self.db))
+                return await self.cache.get(("live", name), read)
             except Busy:
                 return live.tell_fault("too many ask at once", 503)
 
@@ -157,7 +157,8 @@ class Service:
 
     def _count_states(self) -> Reply:
         try:
-            return json_reply(metrics.count_states(self.db))
+            with self._connections.borrow():
+                return json_reply(metrics.count_states(self.db))
         except CommtuneError as error:
             return problem_of(error).reply()
 
@@ -187,8 +188,8 @@ def _response(reply: Reply) -> Response:
 
 def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return _response(reply.unless_known(request.headers.get("if-none-match", "")))
         read_parameters((), _read_query(request.scope))
+        return _response(reply.unless_known(request.headers.get("if-none-match", "")))
 
     return answer
 

@@ -22,6 +22,7 @@ from commtune.app.campaigns.stored import (
     node_hours_budget,
     sort_jobs,
 )
+from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError
 from commtune.model import JobRecord
 from commtune.service.replies import Reply, json_reply, make_problem, problem_of
@@ -109,10 +110,11 @@ def run_cells(run: RunLine) -> dict[str, str]:
     }
 
 
-def read_live(name: str, db: str) -> Reply:
+def read_live(name: str, db: str, connections: OpenConnections) -> Reply:
     """Returns the live state of a campaign as JSON, or the error."""
     try:
-        return json_reply(describe_live(read_progress(name, db)))
+        with connections.borrow():
+            return json_reply(describe_live(read_progress(name, db)))
     except CommtuneError as error:
         return tell_fault(f"{error.message}. {error.hint}".strip(), problem_of(error).status)
 
