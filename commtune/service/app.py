@@ -265,13 +265,13 @@ class _Gate:
 
     def _admit(self, scope: Scope) -> Reply | None:
         headers, tokens = Headers(scope=scope), self._service.tokens
-        path = scope["path"]
+        path, query = scope["path"], b"&" + scope["query_string"]
         if path == f"{api.PREFIX}/health" or path.startswith("/static/"):
             return None
         if not path.startswith("/api/"):
-            if b"token=" in scope["query_string"]:
+            if b"&token=" in query:
                 return self._trade(scope, "token", tokens)
-            if self._service.control is not None and b"control=" in scope["query_string"]:
+            if self._service.control is not None and b"&control=" in query:
                 return self._trade(scope, "control", self._service.control)
         if tokens.admits(
             headers.get("authorization", ""), cookie_parser(headers.get("cookie", ""))
