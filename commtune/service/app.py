@@ -127,14 +127,8 @@ class Service:
 
     async def _cancel(self, request: Request) -> Response:
         scope, name = request.scope, request.path_params["campaign"]
-        if (refusal := _refuse_parameters(request)) is not None:
-            return refusal
-        try:
-            said = await to_thread.run_sync(
-                control.cancel, name, self.db, limiter=self._cancelling
-            )
-        except CommtuneError as error:
-            return _response(_told(scope, problem_of(error)))
+        read_parameters((), _read_query(request.scope))
+        said = await to_thread.run_sync(control.cancel, name, self.db, limiter=self._cancelling)
         if scope["path"].startswith(api.PREFIX):
             return _response(json_reply({"campaign": name, "message": said}))
         place = f"{self.prefix}/campaigns/{quote(name, safe='')}"
@@ -142,20 +136,19 @@ class Service:
 
     async def _events(self, request: Request) -> Response:
         name = request.path_params["campaign"]
-        if (refusal := _refuse_parameters(request)) is not None:
-            return refusal
+        read_parameters((), _read_query(request.scope))
+        read = partial(live.read_live, name, self.db, self._connections)
 
         async def look() -> Reply:
             try:
-                return await self.cache.get(("live", name), lambda: live.read_live(name, self.db))
+                return await self.cache.get(("live", name), read)
             except Busy:
                 return live.tell_fault("too many ask at once", 503)
 
         return await self.viewers.follow(request, look)
 
     async def _tell_metrics(self, request: Request) -> Response:
-        if (refusal := _refuse_parameters(request)) is not None:
-            return refusal
+        read_parameters((), _read_query(request.scope))
         reply = await self.cache.get("metrics", self._count_states)
         if reply.status == 200:
             told = self.metrics.describe(json.loads(reply.body), self.viewers.count)
@@ -164,7 +157,8 @@ class Service:
 
     def _count_states(self) -> Reply:
         try:
-            return json_reply(metrics.count_states(self.db))
+            with self._connections.borrow():
+                return json_reply(metrics.count_states(self.db))
         except CommtuneError as error:
             return problem_of(error).reply()
 
@@ -188,21 +182,13 @@ def _read_query(scope: Scope) -> list[tuple[str, str]]:
         ) from error
 
 
-def _refuse_parameters(request: Request) -> Response | None:
-    """Returns an error response if there are query parameters, for routes without any."""
-    try:
-        read_parameters((), _read_query(request.scope))
-    except UserError as error:
-        return _response(problem_of(error).reply())
-    return None
-
-
 def _response(reply: Reply) -> Response:
     return Response(reply.body, reply.status, reply.all_headers())
 
 
 def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        read_parameters((), _read_query(request.scope))
         return _response(reply.unless_known(request.headers.get("if-none-match", "")))
 
     return answer
@@ -243,8 +229,9 @@ class _Gate:
             refusal, scope = self._inspect(scope)
             inner = self._inner if refusal is None else _response(refusal)
             await inner(scope, receive, sending)
-        except Busy:
-            await _response(_told(scope, _BUSY))(scope, receive, sending)
+        except (Busy, CommtuneError) as error:
+            found = problem_of(error) if isinstance(error, CommtuneError) else _BUSY
+            await _response(_told(scope, found))(scope, receive, sending)
         except Exception:
             # Its text could contain secrets, so it is logged, but not sent.
             _LOG.exception("a request failed")
@@ -278,13 +265,13 @@ class _Gate:
 
     def _admit(self, scope: Scope) -> Reply | None:
         headers, tokens = Headers(scope=scope), self._service.tokens
-        path = scope["path"]
+        path, query = scope["path"], b"&" + scope["query_string"]
         if path == f"{api.PREFIX}/health" or path.startswith("/static/"):
             return None
         if not path.startswith("/api/"):
-            if b"token=" in scope["query_string"]:
+            if b"&token=" in query:
                 return self._trade(scope, "token", tokens)
-            if self._service.control is not None and b"control=" in scope["query_string"]:
+            if self._service.control is not None and b"&control=" in query:
                 return self._trade(scope, "control", self._service.control)
         if tokens.admits(
             headers.get("authorization", ""), cookie_parser(headers.get("cookie", ""))

@@ -22,6 +22,7 @@ from commtune.app.campaigns.stored import (
     node_hours_budget,
     sort_jobs,
 )
+from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError
 from commtune.model import JobRecord
 from commtune.service.replies import Reply, json_reply, make_problem, problem_of
@@ -109,10 +110,11 @@ def run_cells(run: RunLine) -> dict[str, str]:
     }
 
 
-def read_live(name: str, db: str) -> Reply:
+def read_live(name: str, db: str, connections: OpenConnections) -> Reply:
     """Returns the live state of a campaign as JSON, or the error."""
     try:
-        return json_reply(describe_live(read_progress(name, db)))
+        with connections.borrow():
+            return json_reply(describe_live(read_progress(name, db)))
     except CommtuneError as error:
         return tell_fault(f"{error.message}. {error.hint}".strip(), problem_of(error).status)
 
@@ -153,10 +155,12 @@ class Viewers:
     ) -> AsyncIterator[bytes]:
         self.count += 1
         try:
-            last, said_at, began = b"", time.monotonic(), time.monotonic()
+            last, said_at = b"", time.monotonic()
+            # A HEAD has no events: the server sends its headers, and ends it.
+            ends = said_at if request.method == "HEAD" else said_at + _STREAM_S
             yield b""  # for ``follow``, which starts this before it answers
             yield b"retry: 3000\n\n"
-            while not self._end.is_set() and time.monotonic() - began < _STREAM_S:
+            while not self._end.is_set() and time.monotonic() < ends:
                 if await request.is_disconnected():
                     break
                 now = (await look()).body

@@ -38,7 +38,7 @@ _STATUSES = {
 }  # fmt: skip
 _CODES = {
     401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed",
-    414: "too-long", 431: "too-large", 500: "internal-error", 503: "busy",
+    414: "too-long", 500: "internal-error", 503: "busy",
 }  # fmt: skip
 #: The values of ``code`` in errors.
 ERROR_CODES = sorted({*_STATUSES, *_CODES.values()})

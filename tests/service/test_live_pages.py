@@ -10,14 +10,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import database_values as given
+import psycopg
 import pytest
-from service_client import BEARER, TOKEN, Client, connect
+from service_client import BEARER, TOKEN, Client, connect, served_at
 from starlette.requests import Request
 from starlette.types import Message
 from waiting import PATIENCE_S
@@ -163,6 +165,17 @@ def test_a_report_is_kept_until_the_database_is_written(
     assert (client.get(_REPORT).status, made) == (200, 2)
 
 
+def test_a_head_of_the_events_ends(served: str) -> None:
+    connection = connect(served)
+    for path in ("/campaigns/made-up/events", "/metrics"):
+        connection.request("HEAD", path, headers=BEARER)
+        head = connection.getresponse()
+        assert (head.status, head.read()) == (200, b"")
+    connection.request("GET", "/metrics", headers=BEARER)
+    assert b"commtune_viewers 0" in connection.getresponse().read()
+    connection.close()
+
+
 class Events:
     """The events of a campaign, from a real server."""
 
@@ -220,6 +233,50 @@ def test_a_campaign_is_watched_while_it_goes_on(served: str, store: Store) -> No
     store.finish_campaign(number)
     assert events.until(lambda now: now["over"])
     events.close()
+
+
+def test_campaigns_that_are_watched_share_connections(
+    new_postgresql_url: str,
+) -> None:
+    """The server has as many of them as queries run at once, and they are the same ones."""
+    database = open_database(new_postgresql_url)
+    names = [f"night-{number}" for number in range(10)]
+    for name in names:
+        Store(database).open_campaign(given.campaign(name))
+    database.close()
+    asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    with (
+        closing(psycopg.connect(new_postgresql_url.replace("+psycopg", ""))) as connection,
+        served_at(new_postgresql_url) as address,
+    ):
+        connection.autocommit = True
+
+        def processes() -> set[int]:
+            rows = connection.execute(asked).fetchall()
+            return {pid for (pid,) in rows} - {connection.info.backend_pid}
+
+        streams = [Events(address, names[0])]
+        first = processes()
+        streams += [Events(address, name) for name in names[1:]]
+        assert len(first) == 1 and first <= processes() and len(processes()) <= 4
+        for stream in streams:
+            assert stream.until(lambda now: words(now)["state"] == "stopped")
+            stream.close()
+
+
+def test_a_connection_that_the_server_ended_is_opened_again(
+    new_postgresql_url: str, ask: Callable[..., Client]
+) -> None:
+    open_database(new_postgresql_url).close()
+    client = ask(new_postgresql_url)
+    assert client.get("/api/v1/systems").status == 200
+    with closing(psycopg.connect(new_postgresql_url.replace("+psycopg", ""))) as connection:
+        ended = connection.execute(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert ended == [(True,)]
+    assert client.get("/api/v1/stacks").status == 200
 
 
 def test_the_queue_of_its_jobs_is_watched(served: str, client: Client, store: Store) -> None:
@@ -295,7 +352,12 @@ def test_streams_that_are_opened_at_once_are_limited() -> None:
                 all_told.set()
 
         async def open_one() -> None:
-            scope = {"type": "http", "headers": [], "asgi": {"spec_version": "2.4"}}
+            scope = {
+                "type": "http",
+                "method": "GET",
+                "headers": [],
+                "asgi": {"spec_version": "2.4"},
+            }
             response = await viewers.follow(Request(scope, receive), look)
             await response(scope, receive, send)
 

@@ -192,7 +192,7 @@ class AllocationChain:
         alive, before = self.alive(self._own), self._before
         if before:
             # The scheduler may take minutes to end it; till then the queue has it as well.
-            parts = self.submitter.scheduler.poll([before]).parts(before)
+            parts = self._parts(before, {job.key for job in self.book.all_jobs()})
             for part in parts:
                 self._look_at_nodes(part)
             self._correct(before, parts)
@@ -319,21 +319,20 @@ class AllocationChain:
     def _is_alive(self, tracked: TrackedJob) -> bool:
         number = tracked.job.number or self.submitter.find_number(tracked)
         tracked.update(number=number)
-        parts = self._parts(tracked)
+        parts = self._parts(number, {tracked.job.key})
         for part in parts:
             tracked.job = _counted(tracked.job, part)
             self._look_at_nodes(part)
         return any(not part.observed.state.is_over for part in parts)
 
-    def _parts(self, tracked: TrackedJob) -> list[QueuedJob]:
+    def _parts(self, number: str, keys: Collection[str]) -> list[QueuedJob]:
         """Returns the queue's entries of a job; another one may have its number now."""
-        number = tracked.job.number
         parts = self.submitter.scheduler.poll([number]).parts(number) if number else ()
-        return [part for part in parts if key_in(part.name) == tracked.job.key]
+        return [part for part in parts if key_in(part.name) in keys]
 
     def _look_at_nodes(self, job: QueuedJob) -> None:
         """Records the nodes whose failure ended an allocation, if they are still down."""
-        if job.observed.state is not JobState.NODE_FAILURE or not key_in(job.name):
+        if job.observed.state is not JobState.NODE_FAILURE:
             return
         if down := self.submitter.scheduler.failed_nodes(expand_hosts(job.node_list)):
             self.failed_nodes.add_failure(job.number, down)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.jobs.submission import TrackedJob
-from commtune.cluster.scheduler import Scheduler
+from commtune.cluster.scheduler import Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.formatting import format_duration, format_wall_time
 
@@ -33,7 +33,7 @@ class QueueWait:
         """Checks all jobs in flight; reports the reason if all are pending.
 
         Raises:
-            EnvironmentFault: all were pending for too long; they are cancelled.
+            EnvironmentFault: all were pending for too long; they are cancelled, if possible.
         """
         waiting = [tracked for tracked in tracked_jobs if tracked.job.number]
         if not waiting or not all(_is_queued(tracked) for tracked in waiting):
@@ -45,7 +45,10 @@ class QueueWait:
         self._since = now if self._since is None else self._since
         waited_s, first = now - self._since, waiting[0]
         if self.limit_s is not None and waited_s >= self.limit_s:
-            self.scheduler.cancel([tracked.job.number for tracked in waiting])
+            try:
+                self.scheduler.cancel([tracked.job.number for tracked in waiting])
+            except SchedulerFault as fault:
+                self.say(f"jobs stay in the queue until 'commtune cancel': {fault.message}")
             raise EnvironmentFault(
                 f"no job started within {format_duration(self.limit_s)} ('pending_time'): "
                 f"{_why(first)}",

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,12 +45,20 @@ def describe_site(environment: Mapping[str, str], folder: Path | None = None) ->
         SlurmFault: it gives no answer.
     """
     try:
-        said = json.loads(ask_of_site(partial(_ask_site, environment), "scontrol", folder))
+        answer = ask_of_site(partial(_ask_site, environment), "scontrol", folder)
+        with suppress(LookupError, TypeError, ValueError):  # another version stored it
+            return _read_site(answer)
+        return _read_site(_ask_site(environment))
     except MissingComponent as error:
         raise MissingComponent(
             "the campaign file asks for Slurm, and there is no Slurm here (no scontrol)",
             hint="start it on a login node; or remove 'slurm:' to measure on this machine",
         ) from error
+
+
+def _read_site(answer: str) -> Site:
+    """Reads what ``_ask_site`` returns."""
+    said = json.loads(answer)
     try:
         topology = read_topology(said["topology"])
     except EnvironmentFault:
@@ -64,7 +73,7 @@ def describe_site(environment: Mapping[str, str], folder: Path | None = None) ->
 
 
 def _ask_site(environment: Mapping[str, str]) -> str:
-    """Returns as JSON what ``describe_site`` reads; a site may have no topology configured."""
+    """Returns as JSON what ``_read_site`` reads; a site may have no topology configured."""
     config = ask_slurm(_CONFIG, environment, _TIMEOUT_S)
     try:
         network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)

@@ -189,21 +189,30 @@ def upgrade_database(url: str) -> None:
 
 
 @contextmanager
-def open_reader(url: str) -> Iterator[location.Rows]:
+def open_reader(url: str, pooled: Engine | None = None) -> Iterator[location.Rows]:
     """Opens a database for queries in one transaction; it is neither created nor upgraded.
+
+    Args:
+        pooled: from ``pool_connections``; ``None`` for a connection of its own.
 
     Raises:
         NoAnswer: it is empty.
         DatabaseFault: it can't be read, or has another schema.
     """
     with _faults(url):
-        engine, _ = _engine(url, lone=True)
+        engine = pooled or _engine(url, lone=True)[0]
         if engine.dialect.name == "postgresql":  # SQLite's transactions are snapshots anyway
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
         # Unlike Database.read, Ctrl-C ends it at once: a query may wait for a long time.
         with _begin(engine, writes=False) as connection:
             require_schema(connection, location.shown_url(url))
             yield _as_rows(connection)
+
+
+def pool_connections(url: str) -> Engine:
+    """Returns an engine for ``open_reader``, whose connections all threads share."""
+    with _faults(url):
+        return _engine(url)[0]
 
 
 def _as_rows(connection: Connection) -> location.Rows:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from commtune.db.connection.read_only import (
     read_only_uri,
     require_private,
 )
-from commtune.errors import NoAnswer
 
 #: The page cache of a connection that stays open, KiB: enough for profiles, but not for all runs.
 _CACHE_KIB = 16 << 10
-#: The URL and the connection of ``keep_open``.
-_KEPT: ContextVar[tuple[str, location.Rows] | None] = ContextVar("kept", default=None)
+#: The URL of ``keep_open``, and what returns its connection.
+_KEPT: ContextVar[tuple[str, Callable[[], location.Rows]] | None] = ContextVar(
+    "kept", default=None
+)
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
     """
     kept = _KEPT.get()
     if kept is not None and kept[0] == url:
-        yield kept[1]
+        yield kept[1]()
         return
     path = location.sqlite_path(url)
     if path is not None:
@@ -65,12 +66,12 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
 @contextmanager
 def keep_open(url: str) -> Iterator[None]:
     """Lets all calls of ``open_for_reading`` for this database inside share one connection."""
-    with open_for_reading(url) as rows, _kept(url, rows):
+    with open_for_reading(url) as rows, _kept(url, lambda: rows):
         yield
 
 
 @contextmanager
-def _kept(url: str, rows: location.Rows) -> Iterator[None]:
+def _kept(url: str, rows: Callable[[], location.Rows]) -> Iterator[None]:
     token = _KEPT.set((url, rows))
     try:
         yield
@@ -79,56 +80,63 @@ def _kept(url: str, rows: location.Rows) -> Iterator[None]:
 
 
 class OpenConnections:
-    """A pool of connections to an SQLite file, for a server of many threads.
+    """A pool of connections to a database, for a service of many threads.
 
-    A new connection reads the schema and all pages again, which takes longer than most answers.
+    A new one takes longer than most answers: it logs in, or reads a file's schema and pages again.
     """
 
     def __init__(self, url: str) -> None:
         self._url, self._path = url, location.sqlite_path(url)
         self._idle: list[tuple[Hashable, sqlite3.Connection]] = []
+        self._engine = None
+        if self._path is None:
+            from commtune.db.connection.engine import pool_connections
+
+            self._engine = pool_connections(url)
 
     @contextmanager
     def borrow(self) -> Iterator[None]:
-        """Lets all queries inside use one pooled connection, or new ones where there is none."""
-        file = None if self._path is None else _look_at(self._path)
-        if self._path is None or file is None:
+        """Lets all queries inside use one connection, which the first of them takes."""
+        with ExitStack() as inside, _kept(self._url, cache(partial(self._open, inside))):
             yield
-            return
-        require_private(self._path)
-        connection = self._take(self._path, file)
-        if connection is None:
-            yield
-            return
-        try:
-            shown = location.shown_url(self._url)
-            with ExitStack() as inside:
-                with suppress(NoAnswer):  # the database is empty: left to each query
-                    rows = inside.enter_context(_reading(connection, shown))
-                    inside.enter_context(_kept(self._url, rows))
-                yield
-        finally:
-            connection.rollback()
-            self._idle.append((file, connection))
 
     def close(self) -> None:
         """Closes the connections that are not borrowed."""
         while self._idle:
             self._idle.pop()[1].close()
+        if self._engine is not None:
+            self._engine.dispose()
 
-    def _take(self, path: Path, file: Hashable) -> sqlite3.Connection | None:
+    def _open(self, inside: ExitStack) -> location.Rows:
+        """Takes a connection, which is given back at the end of ``inside``."""
+        if self._path is None:
+            from commtune.db.connection.engine import open_reader
+
+            return inside.enter_context(open_reader(self._url, self._engine))
+        shown, taken = location.shown_url(self._url), self._take(self._path)
+        if taken is None:
+            return inside.enter_context(_sqlite_reader(self._path, shown, snapshot=True))
+        inside.callback(self._idle.append, taken)
+        inside.callback(taken[1].rollback)
+        return inside.enter_context(_reading(taken[1], shown))
+
+    def _take(self, path: Path) -> tuple[Hashable, sqlite3.Connection] | None:
+        """Returns the file's identity and a connection; ``None`` where none can stay open."""
+        file = _look_at(path)
+        if file is None:
+            return None
+        require_private(path)
         with suppress(IndexError):  # another thread may take the last one
             while True:
                 of_file, connection = self._idle.pop()
                 if of_file == file:
-                    return connection
+                    return file, connection
                 connection.close()
-        try:
+        with suppress(sqlite3.Error):
             opened = connect_to_follow(path)
             opened.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        except sqlite3.Error:
-            return None
-        return opened
+            return file, opened
+        return None
 
 
 def _look_at(path: Path) -> Hashable | None:

@@ -285,6 +285,19 @@ def test_jobs_that_wait_too_long_are_said_and_given_up(laboratory: Laboratory) -
     assert all(job.observed.state.is_over for job in laboratory.queue.poll().jobs)
 
 
+def test_that_jobs_wait_too_long_is_said_though_they_can_not_be_taken_back(
+    laboratory: Laboratory,
+) -> None:
+    laboratory.pending_s = 60
+    laboratory.fake.next(Fate(wait_s=None, waits_for="Priority"))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    laboratory.fake.answers("scancel", UNREACHABLE)
+    with pytest.raises(EnvironmentFault, match=r"no job started within .*'pending_time'"):
+        jobs.collect()
+    assert "stay in the queue until 'commtune cancel': scancel: " in laboratory.said[-1]
+
+
 def test_sbatch_that_errs_for_a_while(laboratory: Laboratory) -> None:
     laboratory.fake.answers("sbatch", UNREACHABLE, times=4)
     jobs = laboratory.jobs()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from chained_allocations import NEVER, Chain, ended
 from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 
+from commtune.cluster.jobs.submission import job_name, new_key
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.errors import AllocationOver
 from commtune.model import JobStage
@@ -52,6 +54,22 @@ def test_a_node_that_the_one_before_lost_is_noted_once(chain: Chain, is_closed: 
         chain.controller().began(flight.job.key, chain.allocation(flight), before.job.number)
     lost = chain.allocation(before).nodes[0]
     assert chain.said == [f"job 1001 lost a node ({lost}): its runs are re-run"]
+
+
+def test_another_campaigns_job_with_the_number_of_the_one_before_blames_no_node(
+    chain: Chain,
+) -> None:
+    before = ended(chain)
+    chain.controller().alive()
+    flight = chain.controller().submit(after=before.number, is_over=True)
+    with chain.fake.store.changing() as state:  # Slurm began to number its jobs anew
+        del state["jobs"][before.number]
+        state["next_number"] = int(before.number)
+    theirs = chain.fake.foreign_job(job_name("theirs", new_key()), user=os.getuid())
+    chain.fake.fail_node("n1")
+    assert theirs == before.number
+    chain.controller().began(flight.job.key, chain.allocation(flight), before.number)
+    assert chain.said == []
 
 
 def test_a_node_that_is_back_is_not_blamed(chain: Chain) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_slurm.driver import FakeSlurm
 from slurm_cluster import Cluster
 from waiting import wait_for
 
@@ -155,6 +157,17 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path, damaged: str) -> None:
     shared.file.write_text(damaged)
     answers = [shared.get(lambda _: "second"), shared.get(lambda _: "third")]
     assert [answer[0] for answer in answers if answer] == ["second", "second"]
+
+
+@pytest.mark.parametrize("answer", ["{}", "[]", "", '{"config": 1, "topology": ""}'])
+def test_what_another_version_stored_about_the_site_is_asked_anew(
+    tmp_path: Path, answer: str
+) -> None:
+    environment = FakeSlurm(tmp_path / "fake").environment
+    site = describe_site(environment, tmp_path)
+    (file,) = (path for path in (tmp_path / "slurm").iterdir() if not path.suffix)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"answer": answer}))
+    assert describe_site(environment, tmp_path) == site
 
 
 def test_how_far_back_somebody_needed_it_is_kept_for_a_while(tmp_path: Path) -> None:
