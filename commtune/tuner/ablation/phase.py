@@ -42,6 +42,8 @@ _LEAVING_SHARE = 0.6
 #: in each round of that (successive halving), with the number of blocks by its end.
 _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
+#: Runs of the search with a value after which that value isn't tried again.
+_JUDGED_RUNS = 4
 
 
 class AblationPhase:
@@ -104,10 +106,11 @@ class AblationPhase:
     def _try_values(self, small: Configuration, timer: Timer, until_s: float) -> Configuration:
         """Returns the configuration, or one with another value that is shown to be better.
 
-        The search met few values of the variables that matter. Candidates are the configurations
-        that differ in one value; each round keeps fewer of them, and runs more blocks.
+        Candidates are the configurations that differ in one value, which the search met seldom or
+        never. Each round keeps fewer of them, and runs more blocks.
         """
-        field = self._plan.space.neighbour_configurations(small)
+        others = self._plan.space.neighbour_configurations(small)
+        field = [other for other in others if self._is_little_known(other, small)]
         tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
             field = sorted(field, key=lambda other: -self._lead(other, small, tried)[0])[:most]
@@ -119,6 +122,12 @@ class AblationPhase:
                 self._block([small, *field], timer)
         best = max(field, key=lambda other: self._lead(other, small, tried)[0], default=small)
         return best if self._lead(best, small, tried)[1] > 0 else small
+
+    def _is_little_known(self, other: Configuration, small: Configuration) -> bool:
+        """Whether the search has few runs with the value in which two configurations differ."""
+        changed = other.items() - small.items()
+        runs = self._runner.evidence.good(Phase.SEARCH)
+        return sum(changed <= run.configuration.items() for run in runs) < _JUDGED_RUNS
 
     def _lead(self, other: Configuration, small: Configuration, of: int) -> tuple[float, float]:
         """Returns the mean lead over another at the sizes with a gain, and its lower bound.

@@ -1,12 +1,11 @@
 """Confidence intervals for the ratio of two run times, from pairs of runs of the same block.
 
 The unit is the pair: a run of the default and one of the candidate in the same machine state, each
-with its median. The estimate is the mean of log ratios default/candidate with Student's t. Where
-some are outliers it is their trimmed mean, with the interval of Tukey & McLaughlin (Sankhya A 25,
-1963): Student's t with the winsorized deviation. So up to a fifth of the pairs may be disturbed on
-either side. The order within a block is random, so if the candidate changes nothing, the log ratio
-is symmetric about 0 whatever the noise. An effect of the order is estimated and removed where it
-is large.
+with its median. The estimate is the mean of log ratios default/candidate with Student's t, without
+the few that are far from all others. Where the rest has outliers, it is the trimmed mean, with the
+interval of Tukey & McLaughlin (Sankhya A 25, 1963): Student's t with the winsorized deviation. The
+order within a block is random, so if the candidate changes nothing, the log ratio is symmetric
+about 0 whatever the noise. An effect of the order is estimated and removed where it is large.
 
 Machine states are strata: each is estimated by itself, and they are averaged by their shares, with
 the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946) and Welch.
@@ -19,10 +18,11 @@ reasons.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import fmean, linear_regression
+from statistics import fmean, linear_regression, median
 
 from commtune.model import FEWEST_PAIRS, Interval, Verdict
 
@@ -38,6 +38,9 @@ _FEWEST_OF_AN_ORDER = 3
 #: without it: by chance in 5 % of samples of 6 normal pairs, 1 % of 8 and 0.1 % of 12. Removed
 #: always, it would cost a degree of freedom, and disturbed pairs would affect others.
 _ORDER_SHOWN = 3
+#: Pairs are left out if they are this many times the median distance from the median: 6 standard
+#: deviations of normal pairs.
+_OUTLIER_AT = 6 * 1.4826
 #: Pairs are trimmed if that makes the error less than this share of the mean's, or moves the mean
 #: by more than this share of its error. Then some pairs are outliers, or most are alike and few
 #: differ. Trimmed always, pairs with one of two values equally often, as where runs are slow by
@@ -129,8 +132,26 @@ def estimate_mean_ratio(times_s: Sequence[tuple[float, float]]) -> Estimate | No
 
 
 def _estimate_mean(logs: Sequence[float]) -> Estimate:
-    """Estimates the mean, or the trimmed mean where some values are outliers."""
-    ordered = sorted(logs)
+    """Estimates the mean without outliers, trimmed where the rest needs that."""
+    found = _estimate_rest(_leave_out_outliers(sorted(logs)))
+    return replace(found, pairs=len(logs))
+
+
+def _leave_out_outliers(ordered: Sequence[float]) -> Sequence[float]:
+    """Returns the values that are no outliers, or all if too many would be left out."""
+    count = len(ordered)
+    # If all pairs are the same except for a random sign, all that dissent would be left out in at
+    # most 0.2 % of cases.
+    most = int(count / 2 - 1.6 * math.sqrt(count))
+    center = median(ordered)
+    reach = _OUTLIER_AT * median(abs(value - center) for value in ordered)
+    low = bisect_left(ordered, center - reach)
+    high = bisect_right(ordered, center + reach)
+    # Rounded values may be equal for the most part; then the others are no outliers.
+    return ordered[low:high] if reach and max(low, count - high) <= most else ordered
+
+
+def _estimate_rest(ordered: Sequence[float]) -> Estimate:
     whole = _trimmed_mean(ordered, 0)
     cut = trimmed_pairs(len(ordered))
     if not cut:

@@ -50,14 +50,14 @@ def test_a_fifth_of_the_pairs_may_be_wild() -> None:
 
 
 def test_trimmed_interval_of_known_numbers() -> None:
-    # Of 14 log ratios, two are cut on each side: trimmed mean 6.5, winsorized values 2 2 2 3 ...
-    # 10 11 11 11, squared deviations 163.5; SE = sqrt(163.5 / (10 * 9)), and the quantile of
+    # Of 14 log ratios, two are cut on each side: trimmed mean 5.5, winsorized values 1 1 1 2 ...
+    # 9 10 10 10, squared deviations 163.5; SE = sqrt(163.5 / (10 * 9)), and the quantile of
     # Student's t(0.975) with 14 - 1 - 5 degrees of freedom is 2.306004.
-    logs = [-2.0, *[x / 100 for x in range(1, 13)], 3.0]
+    logs = [-2.0, -1.9, *[x / 100 for x in range(1, 11)], 2.9, 3.0]
     found = ratio_interval([math.exp(x) for x in logs], [1.0] * 14, 0.95)
-    half = math.hypot(2.306004 * math.sqrt(163.5 / 90) / 100, 1.96 * SITTING_SPREAD * 0.065)
-    assert math.log(found.ratio) == pytest.approx(0.065)
-    assert math.log(found.high) - 0.065 == pytest.approx(half, rel=1e-5)
+    half = math.hypot(2.306004 * math.sqrt(163.5 / 90) / 100, 1.96 * SITTING_SPREAD * 0.055)
+    assert math.log(found.ratio) == pytest.approx(0.055)
+    assert math.log(found.high) - 0.055 == pytest.approx(half, rel=1e-5)
 
 
 def test_pairs_without_outliers_are_not_trimmed() -> None:
@@ -74,6 +74,41 @@ def test_a_few_pairs_that_differ_from_most_are_trimmed_though_the_error_is_no_sm
     found = estimate_ratio([0.0] * 15 + [1.0] * 5)
     assert found is not None
     assert found.mean == pytest.approx(1 / 12)
+
+
+def test_pairs_far_from_all_others_are_left_out() -> None:
+    # Of the other 24, squared deviations 0.0024; a degree of freedom is for the choice.
+    found = estimate_ratio([0.09, 0.11] * 12 + [-1.0] * 6)
+    assert found is not None
+    assert (found.mean, found.pairs, found.freedom) == (pytest.approx(0.1), 30, 22)
+    assert found.error == pytest.approx(math.sqrt(0.0024 / (24 * 23) * 23 / 22))
+
+
+def test_far_pairs_that_are_many_are_not_left_out() -> None:
+    # Of 30, six of a side may be; of seven, six are trimmed, and as many on the other side.
+    found = estimate_ratio([0.09, 0.11] * 11 + [0.1] + [-1.0] * 7)
+    assert found is not None
+    assert found.mean == pytest.approx((11 * 0.09 + 5 * 0.11 + 0.1 - 1.0) / 18)
+
+
+def test_equal_pairs_are_no_reason_to_leave_others_out() -> None:
+    found = estimate_ratio([0.0] * 20 + [0.01] * 8 + [-0.01] * 8)
+    assert found is not None
+    assert found.error > 0
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_slow_runs_neither_bias_nor_hide_a_gain(sides: int) -> None:
+    rng, found, missed = random.Random(sides), 0, 0
+    for _ in range(1000):
+        slow = [[(rng.random() < 0.15) * math.log(3) for _ in range(60)] for _ in range(2)]
+        logs = [0.1 + rng.gauss(0, 0.04) - x + y * (sides > 1) for x, y in zip(*slow, strict=True)]
+        gain = interval_of_ratio(estimate_ratio(logs), 0.995)
+        found += gain.low > 1.02
+        missed += not gain.low <= math.exp(0.1) <= gain.high
+    # Missed: 0.5 % are right. Trimmed means miss 2.5 %, and find 960, with slow runs of one side.
+    assert found > 980
+    assert missed < 14
 
 
 def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None:
@@ -193,7 +228,7 @@ def test_a_gain_is_found_where_the_first_run_of_a_block_is_slower(pairs: int) ->
     assert missed <= 8
 
 
-@pytest.mark.parametrize("pairs", [8, 10, 12, 15])
+@pytest.mark.parametrize("pairs", [8, 10, 12, 15, 43])
 def test_pairs_by_the_toss_of_a_coin_rarely_agree_on_a_gain(pairs: int) -> None:
     rng = random.Random(pairs)
     missed = 0
