@@ -38,7 +38,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
             # A program was killed while it wrote. Only who may write can undo its transaction.
-            with closing(sqlite3.connect(f"{_uri(path)}?mode=rw", uri=True)) as writing:
+            with closing(sqlite3.connect(path)) as writing:
                 writing.execute(_LOOK)
             return connect_to_follow(path)
         is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
@@ -70,11 +70,7 @@ def connect_to_follow(path: Path) -> sqlite3.Connection:
 
 def read_only_uri(path: Path) -> str:
     """Returns the URI by which ``sqlite3.connect`` opens a file read-only."""
-    return f"{_uri(path)}?mode=ro"
-
-
-def _uri(path: Path) -> str:
-    return f"file:{quote(str(path))}"
+    return f"file:{quote(str(path))}?mode=ro"
 
 
 def require_private(path: Path) -> None:
