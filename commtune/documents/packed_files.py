@@ -42,19 +42,16 @@ def pack_file(file: Path) -> None:
     Raises:
         UserError: the compressed file can't be written.
     """
-    try:
+    with suppress(FileNotFoundError):  # another process has just packed it
         status = file.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             return
-        plain = file.open("rb")
-    except FileNotFoundError:  # another process has just packed it
-        return
-    with plain, replaced_file(_packed(file)) as part:
-        with gzip.open(part, "wb") as packed:
-            shutil.copyfileobj(plain, packed)
-        part.chmod(stat.S_IMODE(status.st_mode))
-        os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
-    file.unlink(missing_ok=True)
+        with file.open("rb") as plain, replaced_file(_packed(file)) as part:
+            with gzip.open(part, "wb") as packed:
+                shutil.copyfileobj(plain, packed)
+            part.chmod(stat.S_IMODE(status.st_mode))
+            os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
+        file.unlink()
 
 
 def _packed(file: Path) -> Path:
