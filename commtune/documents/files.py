@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from threading import get_native_id
 
 from commtune.errors import UserError, explain_os_error
 from commtune.formatting import format_size
@@ -114,7 +115,8 @@ def replaced_file(file: Path) -> Iterator[Path]:
         UserError: it can't be written; for a missing folder, the hint is to create it.
     """
     is_special = exists(file) and not is_file(file)  # a pipe, a device
-    part = file if is_special else file.with_name(f"{file.name}.part")
+    # Others may write the same file meanwhile, and must not put our half of it in place.
+    part = file if is_special else file.with_name(f"{file.name}.{get_native_id()}.part")
     try:
         with writing_file(file):
             if is_special:

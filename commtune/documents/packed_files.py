@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 from commtune.documents.files import replaced_file
@@ -25,14 +26,14 @@ def read_kept(file: Path, most: int) -> bytes:
     Raises:
         OSError: it can't be read, or is damaged; with a message.
     """
-    kept = kept_file(file)
-    with kept.open("rb") as opened:
-        if kept == file:
-            return opened.read(most)
+    # The plain file first: it goes once the other is there.
+    with suppress(FileNotFoundError), file.open("rb") as plain:
+        return plain.read(most)
+    with _packed(file).open("rb") as packed:
         try:
-            return gzip.GzipFile(fileobj=opened).read(most)
+            return gzip.GzipFile(fileobj=packed).read(most)
         except (EOFError, OSError, zlib.error) as error:
-            raise OSError(None, f"{kept.name} is damaged: {error}") from error
+            raise OSError(None, f"{_packed(file).name} is damaged: {error}") from error
 
 
 def pack_file(file: Path) -> None:
@@ -41,14 +42,16 @@ def pack_file(file: Path) -> None:
     Raises:
         UserError: the compressed file can't be written.
     """
-    status = file.lstat()
-    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-        return
-    with replaced_file(_packed(file)) as part:
-        with file.open("rb") as plain, gzip.open(part, "wb") as packed:
-            shutil.copyfileobj(plain, packed)
-        shutil.copystat(file, part)
-    file.unlink()
+    with suppress(FileNotFoundError):  # another process has just packed it
+        status = file.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        with file.open("rb") as plain, replaced_file(_packed(file)) as part:
+            with gzip.open(part, "wb") as packed:
+                shutil.copyfileobj(plain, packed)
+            part.chmod(stat.S_IMODE(status.st_mode))
+            os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
+        file.unlink()
 
 
 def _packed(file: Path) -> Path:

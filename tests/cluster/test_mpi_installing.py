@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -106,6 +108,26 @@ def test_each_pin_has_hashes_and_one_version(name: str) -> None:
 def test_what_an_interrupted_installation_left_is_replaced(offline: Path) -> None:
     (offline / f"mpich-{WHEELS['mpich'].version}" / "bin").mkdir(parents=True)
     assert install_wheel("mpich", offline).compiler.is_file()
+
+
+def test_a_prefix_that_another_process_changes_meanwhile_is_replaced(offline: Path) -> None:
+    folder = offline / f"mpich-{WHEELS['mpich'].version}" / "bin"
+    folder.mkdir(parents=True)
+    changing = """
+import os, sys
+os.chdir(sys.argv[1])
+while True:
+    for number in range(2000):
+        open(str(number), "w").close()
+    print("begun", flush=True)
+"""
+    arguments = [sys.executable, "-c", changing, str(folder)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+        assert child.stdout and child.stdout.readline()
+        try:
+            assert install_wheel("mpich", offline).compiler.is_file()
+        finally:
+            child.kill()
 
 
 def test_a_failing_pip_leaves_nothing_and_says_why(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import database_values as given
 import pytest
 from sqlalchemy import text
 
+from commtune.db.connection.engine import open_database
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
+from commtune.errors import DatabaseFault
 
 CHILD = """
 import sys, time
@@ -60,3 +65,36 @@ def test_no_half_run_is_left(url: str, store: Store, moment: str) -> None:
     assert store.finish_run(campaign_id, given.result(), "allreduce") is True
     (run,) = store.runs(campaign_id)
     assert len(run.measurements) == len(given.SIZES)
+
+
+#: Writes more than its cache holds, so that the file has rows of an unfinished transaction.
+SPILLER = """
+import sqlite3, sys, time
+
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN EXCLUSIVE")
+connection.execute("UPDATE campaigns SET name = 'unfinished'")
+connection.execute("CREATE TABLE filler AS SELECT randomblob(1000000)")
+print("inside", flush=True)
+time.sleep(60)
+"""
+
+
+def test_without_a_log_nobody_reads_an_unfinished_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.3")
+    path = tmp_path / "commtune.db"
+    url = f"sqlite:///{path}"
+    with closing(open_database(url)) as database:
+        Store(database).open_campaign(given.campaign())
+    with closing(sqlite3.connect(path)) as connection:  # as on a network file system
+        connection.execute("PRAGMA journal_mode = delete")
+    arguments = [sys.executable, "-c", SPILLER, str(path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout and child.stdout.readline() == "inside\n"
+        with pytest.raises(DatabaseFault, match="another program writes"):
+            list_summaries(url)
+        child.kill()
+    assert [campaign.name for campaign in list_summaries(url)] == [given.campaign().name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from sqlalchemy import select, update
 from stored_campaigns import Made
 
 from commtune.app.campaigns import sharing
+from commtune.app.campaigns.next_steps import describe_next_steps
+from commtune.app.campaigns.stored import list_campaigns
 from commtune.app.setup.pruning import find_prunable, prune_campaigns
 from commtune.commands.setup.database import db_prune_command
 from commtune.db.connection.engine import open_database
@@ -123,6 +126,27 @@ def test_record_files_of_stored_runs_are_compressed(
     prune_campaigns(found, url)
     left = {file.name for file in tmp_path.glob("*.jsonl*")}
     assert left == {"stored.jsonl.gz", "open.jsonl", "unknown.jsonl"}
+
+
+def test_a_closed_folder_of_another_user_disturbs_neither_prune_nor_status(
+    as_nobody: Path,
+) -> None:
+    closed = as_nobody / "closed"
+    (closed / "night" / "jobs").mkdir(parents=True)
+    url = f"sqlite:///{as_nobody}/commtune.db"
+    with closing(open_database(url)) as database:
+        store = Store(database)
+        store.open_campaign(given.campaign(folder=str(closed / "night" / "runs")))
+        age(store)
+    closed.chmod(0)
+    try:
+        found = find_prunable(30, url)
+        assert prune_campaigns(found, url) == [] and found.files == ()
+        ((campaign, _),) = list_campaigns(url, ask_schedulers=False)
+        first, _ = describe_next_steps(campaign, is_old=False)
+        assert first == "no controller works on it"
+    finally:
+        closed.chmod(0o700)
 
 
 def test_a_pruned_campaign_can_be_given_away(url: str, store: Store, tmp_path: Path) -> None:

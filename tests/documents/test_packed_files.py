@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,20 @@ def test_a_packed_file_is_read_as_before_and_keeps_mode_and_time(tmp_path: Path)
     status = packed.stat()
     assert (status.st_mode & 0o777, status.st_mtime) == (0o640, 1_700_000_000)
     assert status.st_size < 500
+
+
+def test_several_may_pack_and_read_at_once(tmp_path: Path) -> None:
+    content = os.urandom(200_000)
+    files = [tmp_path / f"{number}.jsonl" for number in range(40)]
+    for file in files:
+        file.write_bytes(content)
+    with ThreadPoolExecutor(4) as pool:
+        packed = [pool.submit(pack_file, file) for file in files for _ in range(2)]
+        read = [pool.submit(read_kept, file, 10**6) for file in files for _ in range(20)]
+        assert all(one.result() == content for one in read)
+        assert [one.result() for one in packed] == [None] * len(packed)
+    assert sorted(tmp_path.iterdir()) == sorted(kept_file(file) for file in files)
+    assert not any(file.exists() for file in files)
 
 
 def test_links_are_left_alone(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import json
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -259,6 +261,33 @@ def test_two_settings_are_compared_and_nothing_is_stored(commtune: CommandLine) 
         assert small["faster"] is None or small["ratio"]["low"] > 1
         assert small["a_s"] > small["b_s"]
     assert commtune.query("SELECT COUNT(*) FROM runs") == runs
+
+
+#: Keeps files in a folder, whoever deletes them.
+_KEEPER = """
+import os, sys
+os.makedirs(f"{sys.argv[1]}/kept")
+os.chdir(f"{sys.argv[1]}/kept")
+while True:
+    for number in range(2000):
+        open(str(number), "w").close()
+"""
+
+
+def test_a_folder_that_cannot_be_deleted_costs_no_result(
+    commtune: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "short").mkdir()
+    commtune.extra["TMPDIR"] = str(tmp_path / "short")
+    with commtune.start("compare", "default", f"{SOCKETS}=1", *WORKLOAD) as child:
+        wait_until(lambda: any((tmp_path / "short").glob("commtune-*/*.jsonl")), child)
+        (records, *_) = (tmp_path / "short").glob("commtune-*/*.jsonl")
+        keeper = [sys.executable, "-c", _KEEPER, str(records.parent)]
+        with subprocess.Popen(keeper, stderr=subprocess.DEVNULL) as kept:
+            out, err = child.communicate(timeout=PATIENCE_S)
+            kept.kill()
+    assert child.returncode == 0, err
+    assert out.startswith("A: default\n")
 
 
 def test_a_profile_brings_its_workload_and_its_pins(commtune: CommandLine) -> None:

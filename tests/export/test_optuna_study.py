@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from threading import get_native_id
 
 import optuna
 import pytest
@@ -94,7 +95,7 @@ def test_an_older_file_is_replaced_and_a_failure_keeps_it(tmp_path: Path) -> Non
     db, _ = stored(tmp_path)
     file = tmp_path / "study.db"
     file.write_text("of yesterday")
-    (tmp_path / "study.db.part").write_text("of somebody who was killed")
+    (tmp_path / f"study.db.{get_native_id()}.part").write_text("of somebody who was killed")
     with pytest.raises(UserError):
         export_study_command("no such", file, db)
     assert file.read_text() == "of yesterday"

@@ -17,7 +17,6 @@ from commtune.app.campaigns.stored import (
 )
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage
-from commtune.paths import exists
 
 #: Free disk space below which a controller waits, bytes.
 _LEAST_ROOM = 65536
@@ -85,7 +84,8 @@ def _ending(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
         else f"next: these jobs end, and 'commtune tune' with its file reads what they measured; "
         f"'commtune cancel {name}' ends them"
     )
-    if exists(CancelRequest.of(Path(campaign.folder).parent).file):
+    # It may be another user's folder.
+    if os.access(CancelRequest.of(Path(campaign.folder).parent).file, os.F_OK):
         return [f"'commtune cancel {name}' ended it; what was measured is kept", again]
     words = last_words(campaign)
     if not words and campaign.jobs and campaign.jobs[-1].word and not alive:

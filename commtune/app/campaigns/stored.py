@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,9 +184,10 @@ def last_words(campaign: CampaignSummary) -> str:
     goes_on = campaign.locked_by or any(job.stage is JobStage.SUBMITTED for job in allocations)
     if goes_on or campaign.finished is not None:
         return ""
-    outputs = list(Path(campaign.folder).parent.glob("jobs/*/job.out"))
-    newest = max(outputs, key=lambda output: output.stat().st_mtime, default=None)
-    lines = read_tail(newest).splitlines() if newest else []
+    lines: list[str] = []
+    with suppress(OSError, ValueError):  # another user's, there are none, or they go meanwhile
+        outputs = Path(campaign.folder).parent.glob("jobs/*/job.out")
+        lines = read_tail(max(outputs, key=lambda output: output.stat().st_mtime)).splitlines()
     said = [[line for line in lines if line.startswith(sign)][-1:] for sign in _SIGNS]
     return "; ".join(line.removeprefix("commtune: ") for found in said for line in found)
 

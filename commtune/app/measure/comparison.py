@@ -355,7 +355,10 @@ def _prepare_benchmark(task: _Task) -> Iterator[Benchmark]:
     place = on.folder.parent if on else None  # which all nodes see
     if place:
         make_private_folder(place)
-    with tempfile.TemporaryDirectory(prefix="commtune-", dir=place) as folder:
+    # On NFS, ranks that are still being ended keep files in it.
+    with tempfile.TemporaryDirectory(
+        prefix="commtune-", dir=place, ignore_cleanup_errors=True
+    ) as folder:
         if on is None:
             yield benchmark_setup.prepare_benchmark(
                 task.mpi, {}, names, task.workload, Path(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +80,6 @@ def prune_campaigns(found: Prunable, db: str | None = None) -> list[tuple[str, s
 
 def _record_files(campaign: OldCampaign) -> Iterator[Path]:
     if campaign.folder:
-        for file in sorted(Path(campaign.folder).glob("*.jsonl")):
-            if file.stem in campaign.stored:
-                yield file
+        with suppress(OSError):  # it is another user's, or is being deleted
+            files = sorted(Path(campaign.folder).glob("*.jsonl"))
+            yield from (file for file in files if file.stem in campaign.stored)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import NO_ROOM, EnvironmentFault, MissingComponent, UnknownName
-from commtune.paths import exists
 from commtune.private_files import make_private_folder
 
 _INSTALL_LIMIT_S = 600.0
@@ -103,8 +102,9 @@ def _scratch(root: Path) -> Iterator[Path]:
 
 
 def _put_in_place(made: Path, prefix: Path, wheel: _Wheel) -> None:
-    if exists(prefix) and not _is_whole(prefix, wheel):
-        shutil.rmtree(prefix)  # made by hand, or by another version of commtune
+    if not _is_whole(prefix, wheel):  # made by hand, or by another version of commtune
+        with contextlib.suppress(FileNotFoundError):  # at once, as others may do the same
+            prefix.rename(made.with_name("replaced"))
     try:
         made.rename(prefix)
     except OSError:

@@ -9,7 +9,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -79,7 +79,8 @@ class SharedAnswer:
         """Returns a valid answer, and when it was asked for, in seconds since 1970.
 
         One process asks while the others wait. ``None`` if the valid answer starts too late for
-        this caller; the next one won't. If the file can't be written, each process asks itself.
+        this caller; the next one won't. If the file can't be written or locked, each process asks
+        itself.
 
         Args:
             ask: queries Slurm, from this time on (seconds since 1970).
@@ -88,13 +89,13 @@ class SharedAnswer:
         Raises:
             SlurmFault: Slurm did not answer the process that asked.
         """
-        try:
-            make_private_folder(self.file.parent)
-            lock = self.file.with_suffix(".lock").open("a")
-        except OSError:
-            return ask(since), time.time()
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with ExitStack() as stack:
+            try:
+                make_private_folder(self.file.parent)
+                lock = stack.enter_context(self.file.with_suffix(".lock").open("a"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            except OSError:  # also where the file system has no locks, as some Lustre
+                return ask(since), time.time()
             before = self._read()
             kept = before.want(since, time.time())
             if not kept.is_new(self.period_s):

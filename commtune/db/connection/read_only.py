@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from commtune.private_files import how_to_trust, who_else_wrote
 
 #: Suffixes of the files that SQLite reads together with a database.
 FILES_BESIDE = ("-wal", "-shm", "-journal")
+_LOOK = "SELECT 1 FROM sqlite_master LIMIT 1"
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
@@ -24,6 +25,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     Raises:
         NoAnswer: there is no such file.
         DatabaseFault: other users may have written it.
+        sqlite3.Error: it can't be read, or a program has been writing it for too long.
     """
     if not exists(path):
         raise NoAnswer(
@@ -33,8 +35,14 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     require_private(path)
     try:
         return connect_to_follow(path)
-    except sqlite3.OperationalError:
-        if exists(Path(f"{path}-wal")) or not is_file(path):
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+            # A program was killed while it wrote. Only who may write can undo its transaction.
+            with closing(sqlite3.connect(path)) as writing:
+                writing.execute(_LOOK)
+            return connect_to_follow(path)
+        is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+        if is_busy or exists(Path(f"{path}-wal")) or not is_file(path):
             raise
         # Nobody writes (there is no log), and this user may not create files beside the database.
         connection = sqlite3.connect(f"{read_only_uri(path)}&immutable=1", uri=True)
@@ -53,7 +61,7 @@ def connect_to_follow(path: Path) -> sqlite3.Connection:
     )
     connection.text_factory = read_text
     try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        connection.execute(_LOOK).fetchall()
     except sqlite3.Error:
         connection.close()
         raise

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -198,3 +201,32 @@ def test_where_no_folder_can_be_made_the_answer_is_asked_for(tmp_path: Path) -> 
     said = iter(("first", "second"))
     answers = [shared.get(lambda _: next(said)) for _ in range(2)]
     assert [answer and answer[0] for answer in answers] == ["first", "second"]
+
+
+#: As on Lustre without the mount option flock.
+_NO_LOCKS = """
+#include <errno.h>
+int flock(int file, int kind) { (void)file; (void)kind; errno = ENOSYS; return -1; }
+"""
+_ASKING = """
+import sys
+from pathlib import Path
+from commtune.cluster.slurm.shared_answer import SharedAnswer
+shared = SharedAnswer.of("squeue", Path(sys.argv[1]), "test", 600.0)
+said = iter(("first", "second"))
+print(*(shared.get(lambda _: next(said))[0] for _ in range(2)))
+"""
+
+
+def test_where_the_file_system_has_no_locks_everybody_asks(tmp_path: Path) -> None:
+    library = tmp_path / "locks.so"
+    build = ["cc", "-shared", "-fPIC", f"-o{library}", "-xc", "-"]
+    subprocess.run(build, input=_NO_LOCKS, text=True, check=True)
+    asked = subprocess.run(
+        [sys.executable, "-c", _ASKING, str(tmp_path)],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (asked.stdout, asked.stderr) == ("first second\n", "")
