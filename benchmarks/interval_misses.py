@@ -26,8 +26,8 @@ from commtune.tuner.statistics.power import detectable_gain
 
 LEVEL = 0.995
 MINIMUM_GAIN = 0.02
-PAIRS = (5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 40)
-POWER_PAIRS = (8, 12, 20, 40)
+PAIRS = (5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 31, 40)
+POWER_PAIRS = (8, 12, 20, 31, 40)
 FOUND_PAIRS = (7, *POWER_PAIRS)
 _GAIN = math.log(1.1)
 #: So many campaigns have orders of their own.
@@ -65,6 +65,11 @@ def disturbed(rng: random.Random, count: int) -> list[float]:
     return [n + (rng.random() < 0.1) * rng.uniform(0.2, 2) for n in normal(rng, count)]
 
 
+def slow_launches(rng: random.Random, count: int) -> list[float]:
+    """15 % of runs take three times as long."""
+    return [n + (rng.random() < 0.15) * math.log(3) for n in normal(rng, count)]
+
+
 def two_modes(rng: random.Random, count: int) -> list[float]:
     """A run takes 1.5 times longer in 40 % of launches."""
     return [n + (rng.random() < 0.4) * math.log(1.5) for n in normal(rng, count)]
@@ -85,6 +90,7 @@ NOISES: dict[str, Noise] = {
     "normal": normal,
     "Student's t, 3": heavy_tailed,
     "1 of 10 disturbed": disturbed,
+    "15 % three times slower": slow_launches,
     "two modes": two_modes,
     "AR(1), 0.7": with_memory,
     "first slower": by_turns(2, 1),
@@ -131,6 +137,13 @@ def coins(rng: random.Random, pairs: int) -> Pairs:
     return Pairs([(time_s(slow=side), time_s(slow=not side)) for side in sides], is_first)
 
 
+def slow_candidate(rng: random.Random, pairs: int) -> Pairs:
+    """15 % of the candidate's runs take three times as long."""
+    made = pairs_of(normal, rng, pairs)
+    times_s = [(one, other * 3 ** (rng.random() < 0.15)) for one, other in made.times_s]
+    return replace(made, times_s=times_s)
+
+
 def interval(pairs: Pairs, gain: float = 0.0) -> Interval:
     """Of pairs to which the logarithm of a gain is added."""
     times_s = [(math.exp(gain) * one, other) for one, other in pairs.times_s]
@@ -171,6 +184,7 @@ def main() -> None:
     cases = parser.parse_args().cases
     rng = random.Random(1)
     draws = {name: _drawing(noise, rng) for name, noise in NOISES.items()}
+    draws["15 % of one side slower"] = lambda pairs: slow_candidate(rng, pairs)
     draws["+d or -d by a coin"] = lambda pairs: coins(rng, pairs)
     print("misses, by pairs" + " " * 10 + "".join(f"{pairs:6}" for pairs in PAIRS))
     for name, draw in draws.items():
@@ -181,7 +195,7 @@ def main() -> None:
         shares = (finds(draw, pairs, cases) for pairs in FOUND_PAIRS)
         print(f"{name:26}" + "".join(f"{100 * share:6.0f}" for share in shares), flush=True)
     print("\nfound, by pairs" + " " * 11 + "".join(f"{pairs:6}" for pairs in POWER_PAIRS))
-    for name, draw in list(draws.items())[:5]:
+    for name, draw in list(draws.items())[:6]:
         shares = (power(draw, pairs, cases) for pairs in POWER_PAIRS)
         print(f"{name:26}" + "".join(f"{100 * share:6.1f}" for share in shares), flush=True)
 
