@@ -134,7 +134,8 @@ def number_states(states: MachineStates, times: SizeTimes) -> NDArray[np.intp]:
         return np.zeros(len(times.run), dtype=np.intp)
     both = np.array([times.canary_s, times.canary_after_s])
     number = np.searchsorted(states.thresholds_s, both, side="right")
-    low, high = np.sort(np.where(np.isnan(both) | (both == 0), -1, number), axis=0)
+    before, after = np.where(np.isnan(both) | (both == 0), -1, number)
+    low, high = np.minimum(before, after), np.maximum(before, after)
     return np.where((low == high) | (low < 0), high, -1)
 
 
