@@ -162,7 +162,7 @@ def test_a_rank_that_is_killed_between_two_runs_is_started_again(session: _Sessi
     _ranks()[0].kill()
     result = session.run("2")  # which is not to blame, whether or not the launcher is gone by then
     assert result.outcome is Outcome.OK, result.detail
-    assert is_shared(session.run("3"))
+    assert is_shared(session.run("3")), session.benchmark.shared  # says how a launch failed
     assert session.said == []
 
 
