@@ -123,7 +123,13 @@ def format_speedup(speedup: Interval, fewest: int = FEWEST_PAIRS) -> str:
         return f"too few pairs ({speedup.pairs})"
     if speedup.is_too_noisy:
         return f"nothing known, too noisy ({pairs})"
-    return f"{speedup.low:.2f}x to {speedup.high:.2f}x ({speedup.ratio:.2f}x, {pairs})"
+    low, high, ratio = map(format_ratio, (speedup.low, speedup.high, speedup.ratio))
+    return f"{low}x to {high}x ({ratio}x, {pairs})"
+
+
+def format_ratio(ratio: float) -> str:
+    """Formats a ratio with two decimals, a small one with two digits: ``1.41``, ``0.0042``."""
+    return f"{ratio:.2f}" if ratio == 0 or ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def describe_speedup(

@@ -228,8 +228,9 @@ def check_plan(grid: Grid, plan: Plan) -> None:
         raise CampaignError(
             f"campaign {plan.name} can't be replayed from the recording {header.name}: "
             + "; ".join(problems),
-            hint="the recording's own campaign is in its first line (docs/replay.md), or record "
-            f"this one:\n'commtune record CAMPAIGN.yaml --runs 8 --out {plan.name}.jsonl.gz'",
+            hint="'commtune tune --replay RECORDING' without a campaign file replays the recorded "
+            "campaign, 'zcat RECORDING | head -n 1' shows it; or record this one:\n"
+            f"'commtune record CAMPAIGN.yaml --runs 8 --out {plan.name}.jsonl.gz'",
         )
 
 

@@ -251,7 +251,15 @@ def _verdict(point: SizePoint) -> str:
         return "inconclusive: thousands more pairs"
     if point.more_pairs:
         return f"inconclusive: about {point.more_pairs} more pairs"
-    return "inconclusive"
+    return "inconclusive: how many more pairs is unknown"
+
+
+def _fact(value: Any) -> str:
+    """Formats a fact about a machine: a list with commas, a dash for nothing."""
+    values = value if isinstance(value, list) else [value]
+    # Network adapters of unknown speed are stored with the word None at the end.
+    said = ", ".join(str(one).removesuffix("None").strip() for one in values)
+    return said or "–"
 
 
 def _limit(nominal: Nominal) -> str:
@@ -266,7 +274,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": formatting.format_size, "duration": formatting.format_duration,
     "wall": formatting.format_wall_time,
     "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
-    "speedup": formatting.format_speedup,
+    "speedup": formatting.format_speedup, "ratio": formatting.format_ratio, "fact": _fact,
     "dropped": wording.describe_dropped, "kept": wording.format_kept,
     "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
 }  # fmt: skip

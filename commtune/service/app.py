@@ -294,7 +294,9 @@ class _Gate:
             asked = _read_query(scope)
         except UserError as error:
             return _told(scope, problem_of(error))
-        if not any(name == word and tokens.is_token(value) for name, value in asked):
+        # A token is one word, so a space in it was a '+' that nobody encoded, as of base64.
+        given = [value.replace(" ", "+") for name, value in asked if name == word]
+        if not any(map(tokens.is_token, given)):
             return _told(scope, make_problem(401, "this token is not valid", _NEW_TOKEN))
         rest = urlencode([(name, value) for name, value in asked if name != word])
         prefix = self._service.prefix
@@ -308,7 +310,7 @@ class _Gate:
 
 
 _BUSY = make_problem(503, "too many different questions wait for an answer", "ask again in 1 s")
-_NEW_TOKEN = "commtune serve prints a new one at each start"
+_NEW_TOKEN = "commtune serve prints a new one at each start, or reads it from its --token-file"
 
 
 def _local(path: str) -> str:

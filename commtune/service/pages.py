@@ -16,8 +16,8 @@ from commtune.app.campaigns.progress import read_progress
 from commtune.app.measure.past_verifications import read_verifications
 from commtune.app.profiles.answers import answer_question
 from commtune.app.profiles.reporting import render_campaign_report
+from commtune.app.profiles.use import usable_formats
 from commtune.errors import UserError
-from commtune.export.formats import FORMATS
 from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
 from commtune.service import live
 from commtune.service import parameters as given
@@ -98,8 +98,14 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
         table=evidence_table(
             [] if not found or not found["best"] else _answer_rows(found["best"])
         ),
-        formats=FORMATS,
+        formats=_formats(found, db),
     )
+
+
+def _formats(found: Mapping[str, Any] | None, db: str) -> list[str]:
+    if not found or not found["environment"]:
+        return []
+    return usable_formats(stored.find_profile(str(found["best"]["id"]), db))
 
 
 def _answer_rows(best: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -125,7 +131,6 @@ def _campaign(
         campaign=progress.summary,
         live=live.describe_live(progress),
         profiles=[_profile(stored.find_profile(str(one.id), db), zoom) for one in listed],
-        formats=FORMATS,
         asked=_NOT_ZOOMED | dict(query),
         may_cancel=may_cancel,
     )
@@ -155,7 +160,6 @@ def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence
         again=[(_day(one.began_at), one) for one in again],
         nothing=nothing,
         table=evidence_table(rows),
-        formats=FORMATS,
         asked=_NOT_ZOOMED | dict(query),
     )
 
@@ -180,9 +184,7 @@ def _profile(answer: stored.ProfileAnswer, zoom: Mapping[str, Any]) -> dict[str,
         "table": evidence_table(point_rows(_inside(profile, zoom))),
         "variables": profile.contributions,
         "is_likely": profile.verdict is Verdict.LIKELY,
-        "is_exported": profile.verdict in (Verdict.FASTER, Verdict.LIKELY)
-        and not profile.simulated
-        and not profile.configuration.is_default,
+        "formats": usable_formats(answer),
         "simulated": profile.simulated,
     }
 

@@ -13,6 +13,7 @@ from commtune.commands.reference import spaces as command
 from commtune.commands.reference.spaces_list import spaces_list_command
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError, UnknownName
+from commtune.spaces.catalogue.checking import list_doubts
 from commtune.spaces.loading import list_presets, load_space
 from commtune.systems.loading import build_system, load_system
 
@@ -111,6 +112,29 @@ def test_names_that_are_most_likely_misspelled_are_noted_and_no_error(
     said = capsys.readouterr().out
     assert said == "".join(f"{f}: ok, 9 configurations\n  {note}\n" for f in (space, campaign))
     assert load_campaign(campaign).remarks == (note,)  # which tune prints first
+
+
+def test_numbers_that_the_catalogue_lacks_are_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "OMPI_MCA_coll_tuned_bcast_algorithm"
+    space = tmp_path / "mine.yaml"
+    space.write_text(
+        "space: 1\nname: mine\nlibrary: openmpi\nparameters:\n"
+        f"  - {{name: {name}, kind: integer, range: [1, 42], source: mine}}\n"
+    )
+    command.spaces_validate_command([space], json_output=False)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"  note: {name}: no value 10, 11, 12, 13, ... is known, only 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
+    ]
+    space.write_text(space.read_text().replace("[1, 42]", "[1, 9]"))
+    command.spaces_validate_command([space], json_output=False)
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", list_presets())
+def test_shipped_spaces_raise_no_doubts(name: str) -> None:
+    assert list_doubts(load_space(name)) == []
 
 
 def test_a_campaign_with_an_unknown_strategy_is_wrong(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies import DEFAULT_STRATEGY, check_strategy, make_strategy
 from commtune.tuner.search.strategies.optuna_samplers import SHORT_NAMES, list_samplers
 from commtune.tuner.search.strategies.strategy import Strategy
+
+ROOT = Path(__file__).parents[2]
 
 SPACE = build_space(
     parse_document(
@@ -36,6 +39,12 @@ parameters:
 )
 SIZES = (8, 65536)
 NAMES = [DEFAULT_STRATEGY, "exhaustive", "random", "tpe", "nsga-ii", "RandomSampler"]
+NAMES.append("near_best:NearBest")
+
+
+@pytest.fixture(autouse=True)
+def _with_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples")
 
 
 def made(name: str, seed: int = 1) -> Strategy:
@@ -163,6 +172,22 @@ def test_samplers_that_cannot_be_used_are_refused_before_the_search(name: str) -
     with pytest.raises(UserError, match=f"strategy: {name}"):
         check_strategy(name)
     assert name not in list_samplers()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("near_best.py:NearBest", "can't be imported: No module named 'near_best.py'"),
+        ("near_best:Nearest", "can't be imported: module 'near_best' has no attribute 'Nearest'"),
+        (":NearBest", "can't be imported: Empty module name"),
+        ("near_best:TrialState", "is no sampler"),
+        ("optuna.samplers:GridSampler", "can't be made from a seed alone: .*'search_space'"),
+        ("optuna.samplers:BaseSampler", "can't be made from a seed alone: "),
+    ],
+)
+def test_an_unsuitable_class_of_the_users_is_refused(name: str, why: str) -> None:
+    with pytest.raises(UserError, match=f"strategy: {name}:? (this sampler )?{why}"):
+        check_strategy(name)
 
 
 @pytest.mark.parametrize("name", [*NAMES, *list_samplers(), *SHORT_NAMES])

@@ -166,6 +166,16 @@ def test_example_campaigns_load(path: Path) -> None:
     assert load_campaign(path).plan.space.count() > 1
 
 
+@pytest.mark.parametrize(
+    ("page", "example"),
+    [("own-benchmark.md", "halo.py"), ("campaign-file.md", "near_best.py")],
+)
+def test_the_classes_shown_are_those_of_the_examples(page: str, example: str) -> None:
+    shown = re.search(r"```python\n(class .*?)```", (DOCS / page).read_text(), re.DOTALL)
+    assert shown is not None
+    assert shown[1] in (ROOT / "examples" / example).read_text()
+
+
 def test_there_are_examples() -> None:
     assert len(CAMPAIGNS) == 9
 

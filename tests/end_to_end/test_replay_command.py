@@ -9,13 +9,14 @@ import shutil
 import signal
 import sqlite3
 import statistics
+import sys
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, CommandLine, wait_until
+from command_line import ROOT, SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 from waiting import PATIENCE_S
 
@@ -130,6 +131,29 @@ def test_a_replay_finds_what_was_recorded(replayed: CommandLine) -> None:
     for speed in compared:
         assert gains[speed] > 1.2
         assert gains[speed] == pytest.approx(truth.get(speed, truth["fast"]), rel=0.1)
+
+
+def test_a_sampler_of_ones_own_proposes(tmp_path: Path) -> None:
+    line = CommandLine(tmp_path, {"PYTHONPATH": f"{ROOT}:{ROOT / 'examples'}"})
+    line.write(recorded_campaign() + BUDGET + "strategy: near_best:NearBest\n")
+    said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
+    assert said.code == 0, said.err
+    assert line.query("SELECT count(*) FROM trials WHERE origin = 'sampler'") > [(5,)]
+
+
+def test_a_sampler_is_not_imported_from_the_current_folder(tmp_path: Path) -> None:
+    program = str(Path(sys.executable).with_name("commtune"))
+    line = CommandLine(tmp_path, program=(program,))
+    (tmp_path / "hidden.py").write_text("raise SystemExit('imported')\n")
+    file = line.write(recorded_campaign() + BUDGET + "strategy: hidden:Sampler\n")
+    said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
+    number = file.read_text().splitlines().index("strategy: hidden:Sampler") + 1
+    assert said.code == 2
+    assert said.err.removeprefix(f"{SAID}\n") == (
+        f"commtune: campaign.yaml:{number}: strategy: hidden:Sampler can't be imported: No module "
+        "named 'hidden'\n  write MODULE:CLASS, and install the module, or name its folder in "
+        "PYTHONPATH\n"
+    )
 
 
 def test_the_database_says_that_it_was_replayed(replayed: CommandLine) -> None:

@@ -110,7 +110,7 @@ _CAMPAIGNS = {
         _HEAD + "seed: 2\nstrategy: nsga\n",
         "commtune: wrong.yaml:6: strategy: no search strategy is called 'nsga'\n"
         "  nearest: nsga-ii\n  known: table-gp, exhaustive, random, cma-es, gp, nsga-ii, tpe, "
-        "or a class of optuna.samplers\n",
+        "a class of optuna.samplers, or MODULE:CLASS of yours\n",
     ),
     "a strategy that only Optuna can use": (
         _HEAD + "strategy: BruteForceSampler\n",

@@ -128,6 +128,12 @@ def test_keep_the_default_says_what_would_have_been_found(report: Report) -> Non
     assert "The search made too few runs to tell variables apart." in said
 
 
+def test_facts_of_the_machine_are_words(report: Report) -> None:
+    facts = {"gpus": [], "nics": ["ethernet virtio_net None", "ib mlx5 200000"], "cores": 2}
+    page = shown(report(Made(description=facts)))
+    assert "gpus– nicsethernet virtio_net, ib mlx5 200000" in page
+
+
 def test_every_section_speaks(usual: str) -> None:
     said = shown(usual)
     for part in (

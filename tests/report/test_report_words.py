@@ -33,6 +33,13 @@ def test_shares_have_two_digits(share: float, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ratio", "said"), [(1.414, "1.41"), (0.1, "0.10"), (0.00421, "0.0042"), (0.0, "0.00")]
+)
+def test_small_ratios_are_told_from_nothing(ratio: float, said: str) -> None:
+    assert formatting.format_ratio(ratio) == said
+
+
+@pytest.mark.parametrize(
     ("level", "said"), [(0.95, "95%"), (0.999, "99.9%"), (1 - 1e-5, "99.999%"), (0.5, "50%")]
 )
 def test_no_confidence_is_said_to_be_a_certainty(level: float, said: str) -> None:

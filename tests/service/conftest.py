@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from service_client import Client, served_at
@@ -35,8 +36,8 @@ def ask() -> Iterator[Callable[..., Client]]:
     """Makes clients of a database."""
     made: list[Client] = []
 
-    def make(db: str, prefix: str = "", *, has_control: bool = False) -> Client:
-        made.append(Client(db, prefix, has_control=has_control))
+    def make(db: str, prefix: str = "", **settings: Any) -> Client:
+        made.append(Client(db, prefix, **settings))
         return made[-1]
 
     yield make

@@ -65,10 +65,21 @@ def test_the_first_visit_trades_the_token_for_a_cookie(client: Client) -> None:
     assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
     assert client.get("/", {"cookie": f"other=1; {cookie.partition(';')[0]}"}).status == 200
     assert client.get("/?token=wrong", BEARER).status == 401
+    assert "or reads it from its --token-file" in client.get("/?token=wrong", {}).text
     # The API takes no token in its address, where logs and histories keep it.
     assert client.get(f"{API}?token={TOKEN}", {}).status == 401
     away = client.get(f"//elsewhere.example/?token={TOKEN}", {})
     assert away.headers["location"] == "/elsewhere.example/"
+
+
+def test_a_token_with_a_plus_is_accepted_as_it_is_and_encoded(
+    db: str, ask: Callable[..., Client]
+) -> None:
+    token = "ab+cd/ef++gh0123456789=="
+    client = ask(db, token=token)
+    for written in (token, quote(token, safe="")):
+        assert client.get(f"/?token={written}", {}).status == 303
+    assert client.get(f"/?token={token[:-1]}", {}).status == 401
 
 
 def test_a_new_token_ends_what_the_old_one_opened(client: Client) -> None:

@@ -65,10 +65,12 @@ def _scope(
 class Client:
     """Asks an application in process, as a server would."""
 
-    def __init__(self, db: str, prefix: str = "", *, has_control: bool = False) -> None:
+    def __init__(
+        self, db: str, prefix: str = "", *, has_control: bool = False, token: str = TOKEN
+    ) -> None:
         self._runner = asyncio.Runner()
         control = Tokens(CONTROL, "commtune-control-1") if has_control else None
-        self._service = Service(db, Tokens(TOKEN, "commtune-1"), prefix, control)
+        self._service = Service(db, Tokens(token, "commtune-1"), prefix, control)
         self._application = self._service.application()
         #: Of all routes.
         self.paths = [one.path for one in self._service.routes()]

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,9 +20,10 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.documents.files import writing_file
-from commtune.errors import CommtuneError
+from commtune.errors import CommtuneError, UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
+from commtune.export.formats import FORMATS
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 from commtune.paths import is_file
 
@@ -55,6 +57,16 @@ def export_profile(
     if file is not None:
         write_text(file, rendered)
     return rendered
+
+
+def usable_formats(answer: ProfileAnswer) -> list[str]:
+    """Returns the formats in which a profile can be exported, also if it is only likely."""
+    usable = []
+    for name in FORMATS:
+        with suppress(UserError):
+            export_profile(answer, name, None, accept_likely=True)
+            usable.append(name)
+    return usable
 
 
 def document_of(answer: ProfileAnswer) -> ExportDocument:

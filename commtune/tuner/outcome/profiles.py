@@ -229,11 +229,10 @@ def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str
         return ""
     size, tail = min(heavier.items(), key=lambda item: item[1].mean_ratio)
     return (
-        f"slow runs at {', '.join(map(format_size, sorted(heavier)))}: "
-        f"{tail.slow} of {tail.pairs} took over {SLOW} times their median at "
-        f"{format_size(size)} (the default: {tail.default_slow}), "
-        f"the mean of all runs there is {tail.mean_ratio:.2f}x, "
-        f"the 95th percentile {tail.p95_ratio:.2f}x"
+        f"more slow runs than with the default at {', '.join(map(format_size, sorted(heavier)))}; "
+        f"at {format_size(size)}, {tail.slow} of {tail.pairs} took over {SLOW} times the median "
+        f"(default: {tail.default_slow}), on average it is {tail.mean_ratio:.2f}x as fast as "
+        f"the default, and its slowest runs (95th percentile) {tail.p95_ratio:.2f}x"
     )
 
 

@@ -56,7 +56,9 @@ def test_a_gain_that_comes_with_slow_runs_says_so() -> None:
         if not profile.configuration.is_default
     ]
     assert recommended
-    assert all(re.match(r"slow runs at .*: \d+ of \d+ took", one.note) for one in recommended)
+    assert all(
+        re.match(r"more slow runs .*; at .*, \d+ of \d+ took", one.note) for one in recommended
+    )
     assert all(tail.mean_ratio < 1 for tail in comparison.tails[A].values())
 
 

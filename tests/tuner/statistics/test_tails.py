@@ -37,8 +37,9 @@ def test_a_slower_machine_state_is_no_tail() -> None:
 def test_the_size_that_is_worst_off_is_described() -> None:
     tails = {8: measure_tail([times(3, 0)]), 64: measure_tail([times(4, 0)])}
     assert describe_slow_runs(tails, (8, 64, 512)) == (
-        "slow runs at 8 B, 64 B: 4 of 20 took over 1.5 times their median at 64 B "
-        "(the default: 0), the mean of all runs there is 0.79x, the 95th percentile 0.37x"
+        "more slow runs than with the default at 8 B, 64 B; at 64 B, 4 of 20 took over 1.5 times "
+        "the median (default: 0), on average it is 0.79x as fast as the default, and its "
+        "slowest runs (95th percentile) 0.37x"
     )
     assert describe_slow_runs(tails, (512,)) == ""
     assert describe_slow_runs({8: measure_tail([times(1, 1)])}, (8,)) == ""

@@ -69,6 +69,8 @@ def _sampler_of(name: str) -> MakeSampler:
         return make_sampler
     known = [*_OWN, *sorted(SHORT_NAMES)]
     nearest = find_nearest(name, [*known, *list_samplers()])
-    all_of_them = f"known: {', '.join(known)}, or a class of optuna.samplers"
+    all_of_them = (
+        f"known: {', '.join(known)}, a class of optuna.samplers, or MODULE:CLASS of yours"
+    )
     hint = f"nearest: {nearest}\n{all_of_them}" if nearest else all_of_them
     raise UserError(f"strategy: no search strategy is called {quote_value(name)}", hint=hint)

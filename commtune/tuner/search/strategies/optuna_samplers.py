@@ -6,6 +6,7 @@ the default's times and the machine states, to which speedups refer, are estimat
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import random
@@ -93,13 +94,35 @@ def _is_plain(made: type[BaseSampler]) -> bool:
     return "seed" in taken and needed in ([], ["seed"]) and not inspect.isabstract(made)
 
 
+def _import_sampler(name: str) -> type[BaseSampler]:
+    """Imports a sampler of the user, ``MODULE:CLASS``."""
+    module, _, kind = name.partition(":")
+    try:
+        made = getattr(importlib.import_module(module), kind)
+    except Exception as error:  # whatever the user's module raises
+        raise UserError(
+            f"strategy: {name} can't be imported: {error}",
+            hint="write MODULE:CLASS, and install the module, or name its folder in PYTHONPATH",
+        ) from error
+    if not (isinstance(made, type) and issubclass(made, BaseSampler)):
+        raise UserError(
+            f"strategy: {name} is no sampler",
+            hint="derive the class from optuna.samplers.BaseSampler",
+        )
+    return made
+
+
 def sampler_of(name: str) -> MakeSampler | None:
     """Finds the sampler of a name, with Optuna's own settings; ``None`` if there is none.
 
+    Args:
+        name: a class of ``optuna.samplers``, a short name, or ``MODULE:CLASS``.
+
     Raises:
-        UserError: it needs a package that isn't installed, or works in ``Study.optimize`` only.
+        UserError: it can't be imported, it needs a package that isn't installed, or it works in
+            ``Study.optimize`` only.
     """
-    made = _samplers().get(SHORT_NAMES.get(name, name))
+    made = _import_sampler(name) if ":" in name else _samplers().get(SHORT_NAMES.get(name, name))
     if made is None:
         return None
     if made is _ENUMERATING:
@@ -118,9 +141,9 @@ def sampler_of(name: str) -> MakeSampler | None:
         try:
             with _experiments_allowed():
                 return made(seed=seed)  # type: ignore[call-arg]  # those that take none are refused
-        except (TypeError, ImportError) as error:
+        except Exception as error:  # of the user's class, whatever it raises
             raise UserError(
-                f"strategy: {name}: Optuna can't make this sampler here: {error}",
+                f"strategy: {name}: this sampler can't be made from a seed alone: {error}",
                 hint="leave 'strategy' out, or name one of tpe, nsga-ii, random",
             ) from error
 
