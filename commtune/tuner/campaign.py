@@ -147,6 +147,11 @@ class Campaign:
         ):
             winners = self._portfolio(rest_s, spread, is_last_test=True)
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
+        if not ablated_s and any(len(one) > 1 for one in winners):
+            self._session.reporter.say(
+                f"no ablation: the search left time for about {rest_s / run_s:.0f} runs, too few "
+                "to leave out each variable, so needless ones may stay"
+            )
         hidden = self._search.find_interacting_values() if winners else {}
         since = self._confirmation.last_block()
         ablations = self._ablation.run(self._shared(winners), ablated_s, since)
