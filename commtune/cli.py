@@ -155,6 +155,12 @@ class _LazyGroup(TyperGroup):
     modules: dict[str, str]
     headings: dict[str, list[str]]
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would exit with 1
+            sys.exit(141)
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [name for names in self.headings.values() for name in names]
 

@@ -76,6 +76,7 @@ def _explain_errors(
     if len(found) > 1:
         message += f" ({len(found)} problems in all)"
     others = [_further(f, document, (*at, *f.where)) for f in found[1:_SHOWN]]
+    others += [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     hint = "\n".join([first.hint, *others]).strip() if others else first.hint
     return document.error(message, (*at, *first.where), hint=hint, named=first.named)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from threadpoolctl import threadpool_limits
 
 from commtune.campaign.plan import Plan
+from commtune.formatting import format_size
 from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
@@ -147,6 +149,11 @@ class Campaign:
         ):
             winners = self._portfolio(rest_s, spread, is_last_test=True)
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
+        if not ablated_s and any(len(one) > 1 for one in winners):
+            self._session.reporter.say(
+                f"no ablation: the search left time for about {rest_s / run_s:.0f} runs, too few "
+                "to leave out each variable, so needless ones may stay"
+            )
         hidden = self._search.find_interacting_values() if winners else {}
         since = self._confirmation.last_block()
         ablations = self._ablation.run(self._shared(winners), ablated_s, since)
@@ -173,6 +180,12 @@ class Campaign:
         default_s, run_s = self._search.default_s, self._confirmation.typical_s()
         between = SizesBetween(self._plan, members, default_s, run_s)
         found = between.add_to(shares)
+        sizes = sorted({*chain(*found.values())} - {*self._plan.workload.sizes})
+        if sizes:
+            named = ", ".join(map(format_size, sizes))
+            self._session.reporter.say(
+                f"confirmation also measures {named}: a profile must not be slower between sizes"
+            )
         return found, between.time_of(found)
 
     def _rest_s(self) -> float:

@@ -346,6 +346,10 @@ def test_words_of_other_benchmarks_are_understood_and_the_answer_says_how(
         ({"ranks": 4, "nodes": 1}, "tune --op broadcast --sizes 16MiB --ranks 4 --db"),
         ({"nodes": 2}, ""),
         ({"system": "other"}, ""),
+        ({"backend": "command"}, ""),
+        ({"bytes_": "16M"}, "tune --op broadcast --sizes 16MiB --db"),
+        ({"bytes_": "0"}, ""),
+        ({"campaign": "two"}, ""),
     ],
 )
 def test_what_nobody_measured_has_the_command_that_measures_it(
@@ -353,6 +357,21 @@ def test_what_nobody_measured_has_the_command_that_measures_it(
 ) -> None:
     stored(store, "one", profile("p", GAIN))
     with pytest.raises(NoAnswer) as missed:
-        best.best_command("broadcast", "16MiB", **asked_for, db=url)
+        best.best_command("broadcast", **{"bytes_": "16MiB"} | asked_for, db=url)
     *_, last = missed.value.hint.splitlines()
     assert last.startswith(f"next: commtune {command}") == bool(command)
+
+
+def test_a_campaign_that_was_stopped_has_what_continues_it(store: Store, url: str) -> None:
+    stored(store, "one", profile("p", GAIN))
+    number = store.open_campaign(given.campaign("two")).id
+
+    def hint() -> list[str]:
+        with pytest.raises(NoAnswer) as missed:
+            best.best_command("broadcast", "16MiB", campaign="two", db=url)
+        return missed.value.hint.splitlines()[1:]
+
+    continues = "next: 'commtune tune' with its file or flags continues it"
+    assert hint() == ["two has not finished its confirmation", continues]
+    store.finish_campaign(number)
+    assert hint() == []

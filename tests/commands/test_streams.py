@@ -35,6 +35,13 @@ def test_a_full_disk_behind_the_output_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_a_reader_that_goes_away_is_no_failure_of_the_command(tmp_path: Path) -> None:
+    gone = 'exec 3> >(:); wait $!; "$@" '
+    assert shell(f"{gone} db path >&3", tmp_path).returncode == 141
+    noted = f"{gone} best --op all_reduce --bytes 8 2>&3"  # a note goes there first
+    assert shell(noted, tmp_path).returncode == 141
+
+
 def test_closed_streams_take_nothing_and_break_nothing(tmp_path: Path) -> None:
     said = shell('"$@" tune gone.yaml 2>&-', tmp_path)
     assert (said.returncode, said.stdout, said.stderr) == (2, "", "")

@@ -16,7 +16,7 @@ from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
 from commtune.formatting import format_ranks
 from commtune.model import DEFAULT, Configuration, Interval, Outcome, Phase, Profile, Verdict
-from commtune.model.conclusion import Conclusion
+from commtune.model.conclusion import Conclusion, PhaseSpent
 from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.profile import RangeBoundary
 from commtune.tuner.campaign import CampaignResult
@@ -107,8 +107,12 @@ def report(*profiles: Profile, searched: int = 14, later: int = 3) -> CampaignRe
 )
 def test_trials_are_those_that_status_counts(later: int, said: str) -> None:
     campaign = plan("ranks: 2")
-    line = summary._headline(campaign, report(later=later))
+    spent = {Phase.ABLATE: PhaseSpent(runs=9)}
+    found = replace(report(later=later), conclusion=Conclusion(spent=spent))
+    line = summary._headline(campaign, found)
     assert f"; {said.format(campaign.space.count())}, 60 runs" in line
+    line = summary._headline(campaign, report(later=later))
+    assert ("derived by traces" in line) == bool(later)
 
 
 def test_next_asks_for_a_size_that_has_a_profile() -> None:

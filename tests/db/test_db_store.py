@@ -375,6 +375,35 @@ def test_profiles_replace_earlier_ones_and_never_take_their_numbers(
     assert profiles_of(store, "other") == []
 
 
+def test_the_same_profiles_again_keep_their_numbers_and_dates(
+    store: Store, campaign_id: int
+) -> None:
+    found = [given.profile("small", bytes_low=8, bytes_high=512), given.profile()]
+    store.save_profiles(campaign_id, found)
+    earlier = profiles_of(store)
+    store.save_profiles(campaign_id, found)
+    assert profiles_of(store) == earlier
+    measured = replace(found[0], points=found[0].points[:-1])
+    store.save_profiles(campaign_id, [measured, found[1]])
+    assert {line.id for line in profiles_of(store)}.isdisjoint(line.id for line in earlier)
+
+
+def test_a_finished_campaign_keeps_its_date_unless_a_run_followed(
+    store: Store, campaign_id: int
+) -> None:
+    def finished() -> float | None:
+        store.finish_campaign(campaign_id)
+        (summary,) = given.summaries_of(store)
+        return summary.finished
+
+    first = finished()
+    assert first is not None and finished() == first
+    store.start_runs(campaign_id, [given.request()], "s1")
+    store.finish_run(campaign_id, given.result(started_at=first + 1), "allreduce")
+    later = finished()
+    assert later is not None and later > first
+
+
 def test_profiles_are_stored_all_or_none(store: Store, campaign_id: int) -> None:
     store.save_profiles(campaign_id, [given.profile()])
     with pytest.raises(DatabaseFault):

@@ -104,6 +104,6 @@ def test_an_answer_that_is_not_there_is_told_from_a_wrong_question(quick: OwnPro
     )
     assert refused(quick("export", "nothing", "--output", "file"), code=4) == message
     asked = quick("best", "--op", "allreduce", "--bytes", "8")
-    next_ = "  next: commtune tune --op allreduce --sizes 8\n"
+    next_ = "  next: commtune tune --op allreduce --sizes 8B\n"
     assert refused(asked, code=4) == message + next_
     assert list(quick.folder.iterdir()) == []

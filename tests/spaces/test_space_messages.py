@@ -189,7 +189,8 @@ def test_twenty_problems_fit_on_one_screen() -> None:
     with pytest.raises(SpaceError) as caught:
         build_space(parse_document(text, Path("wrong.yaml"), SpaceError))
     assert "(20 problems in all)" in caught.value.message
-    assert len(caught.value.hint.splitlines()) == 5
+    assert len(caught.value.hint.splitlines()) == 6
+    assert caught.value.hint.endswith("\nand 15 more")
 
 
 def test_empty_and_foreign_documents() -> None:

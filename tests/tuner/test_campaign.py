@@ -106,6 +106,32 @@ def test_finds_and_confirms_what_is_there(laboratory: Laboratory) -> None:
     assert all(p.simulated for p in report.profiles)
 
 
+@pytest.mark.parametrize("confirmation_s", [6.0, 200.0])
+def test_too_little_time_for_an_ablation_is_said(
+    laboratory: Laboratory, confirmation_s: float
+) -> None:
+    def both(configuration: Configuration, size: int) -> float:
+        is_fast = configuration.get("NOTHING") == "7" and configuration.get("NEITHER") == "1"
+        return (1e-6 + size / 5e9) / (2 if is_fast else 1)
+
+    laboratory.benchmark.truth = both
+    laboratory.plan = replace(
+        laboratory.plan,
+        first=tuple(
+            map(
+                Configuration,
+                ({"NOTHING": "7", "NEITHER": "1"}, {"NOTHING": "7"}, {"NEITHER": "1"}),
+            )
+        ),
+        budget=Budget(40, 0, confirmation_s, trials=20),
+    )
+    campaign, tell = laboratory.session()
+    campaign.run()
+    ablated = bool(campaign.runner.evidence.of(Phase.ABLATE))
+    assert ablated == (confirmation_s > 100)
+    assert any(line.startswith("no ablation: ") for line in tell.said) == (not ablated)
+
+
 def test_two_machine_speeds_are_compared_within_each(laboratory: Laboratory) -> None:
     laboratory.benchmark.slow_share = 0.4
     report = laboratory.run()

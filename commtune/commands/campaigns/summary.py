@@ -14,7 +14,7 @@ from commtune import wording
 from commtune.app.campaigns.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.model import Backend, PointEvidence, Profile, Verdict
+from commtune.model import Backend, Phase, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.model.profile import ALL_SIZES
 from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
@@ -106,7 +106,9 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
 def _tried(plan: Plan, report: CampaignResult) -> str:
     """The trials that ``status`` counts, and how far the search came in its space."""
     count = text.format_count(report.trials + report.later_trials, "trial")
-    later = f", {report.later_trials} derived by ablation" if report.later_trials else ""
+    # Without ablation, they are candidates without the variables that the library ignored.
+    by = "ablation" if Phase.ABLATE in report.conclusion.spent else "traces"
+    later = f", {report.later_trials} derived by {by}" if report.later_trials else ""
     many = text.format_many(plan.space.count())
     searched = f"{report.trials - 1} of {many} configurations by the search"
     return f"{count} (the default, {searched}{later})"

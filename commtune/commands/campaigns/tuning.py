@@ -26,7 +26,8 @@ from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import opened_database
-from commtune.errors import AllocationOver, DatabaseFault, UserError
+from commtune.db.queries.description import describe_campaign
+from commtune.errors import AllocationOver, DatabaseFault, NoAnswer, UnknownName, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
@@ -259,11 +260,17 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
         program, name, there = flags.called_as(), spec.plan.name, flags.database_flag(db)
         jobs = f"\n  jobs continue; '{program} cancel {name}{there}' ends them"
         jobs = jobs if spec.job_request else ""
-        print(
-            f"commtune: interrupted; everything measured is kept\n"
-            f"  the same command continues {name}; '{program} status{there}' shows it{jobs}",
-            file=sys.stderr,
+        kept = (
+            f"everything measured is kept\n"
+            f"  the same command continues {name}; '{program} status{there}' shows it{jobs}"
         )
+        try:
+            describe_campaign(database_url(db), name)
+        except (UnknownName, NoAnswer):
+            kept = "nothing was measured yet"
+        except DatabaseFault:
+            pass
+        print(f"commtune: interrupted; {kept}", file=sys.stderr)
         sys.exit(130)
     except AllocationOver as over:
         _next_job_continues(over.message)

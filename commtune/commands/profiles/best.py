@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import typer
@@ -28,8 +29,8 @@ from commtune.commands.options import (
     print_json,
 )
 from commtune.db.connection.location import database_url, is_service
-from commtune.errors import NoAnswer
-from commtune.model import Operation, PointEvidence, Verdict
+from commtune.errors import NoAnswer, UnknownName
+from commtune.model import Backend, Operation, PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.wording import INCONCLUSIVE, describe_finding, describe_verdict, point_cells
@@ -95,7 +96,7 @@ def best_command(
             print_json(not_measured(nothing))
         if bytes_ is None:
             raise
-        hint = nothing.hint + _command_to_measure(operation, bytes_, filters, db)
+        hint = nothing.hint + _next_step(operation, size, filters, db)
         raise NoAnswer(nothing.message, hint=hint) from nothing
     if accept == "likely":
         answers = [one.accept_likely() for one in answers]
@@ -107,17 +108,29 @@ def best_command(
         print("\n" + _others(others))
 
 
-def _command_to_measure(
-    op: Operation, size: str, filters: Mapping[str, Any], db: str | None
-) -> str:
+def _next_step(op: Operation, size: int, filters: Mapping[str, Any], db: str | None) -> str:
     """The command that measures it; empty where flags or this machine can't."""
     asked = {name: value for name, value in filters.items() if value is not None}
-    unfit = op.is_own or op is Operation.MATRIX or is_service(database_url(db))
+    if "campaign" in asked:
+        return _continue(asked["campaign"], database_url(db))
+    unfit = op.is_own or op is Operation.MATRIX or asked.get("backend") == Backend.COMMAND
+    unfit = unfit or not size or is_service(database_url(db))
     if asked.pop("nodes", 1) != 1 or unfit or asked.keys() - {"ranks", "backend"}:
         return ""
     more = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items())
-    command = f"{called_as()} tune --op {op} --sizes {shlex.quote(size)}{more}"
-    return f"\nnext: {command}{database_flag(db)}"
+    sizes = shlex.quote(text.format_size(size).replace(" ", ""))
+    return f"\nnext: {called_as()} tune --op {op} --sizes {sizes}{more}{database_flag(db)}"
+
+
+def _continue(campaign: str, url: str) -> str:
+    """How to continue a campaign that is not finished; empty for any other."""
+    from commtune.db.queries.description import describe_campaign
+
+    with suppress(UnknownName):
+        if not is_service(url) and describe_campaign(url, campaign).finished is None:
+            again = f"'{called_as()} tune' with its file or flags continues it"
+            return f"\n{campaign} has not finished its confirmation\nnext: {again}"
+    return ""
 
 
 def _size_table(answers: Mapping[int, Explained]) -> str:

@@ -16,6 +16,7 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
 from commtune.errors import DatabaseFault, UnknownName
+from commtune.formatting import list_first
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
 from commtune.model.effects import VariableEffect
 from commtune.model.profile import RangeBoundary
@@ -223,7 +224,7 @@ def where_measured(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> UnknownName:
     if found:
-        names = ", ".join(f"{row['campaign']}/{row['name']}" for row in found[:HINTED])
+        names = list_first([f"{row['campaign']}/{row['name']}" for row in found], HINTED)
         return UnknownName(f"{len(found)} profiles are called {ref}", hint=f"say which: {names}")
     known = [f"{line.campaign}/{line.name}" for line in _list_profiles(rows)]
     if not known:
@@ -241,4 +242,5 @@ def closest_names(name: str, known: Sequence[str]) -> str:
     """Returns known names similar to an unknown one, or some of all if none is similar."""
     import difflib  # imported here, because only errors need it
 
-    return ", ".join(difflib.get_close_matches(name, known, HINTED, 0.4) or known[:HINTED])
+    close = difflib.get_close_matches(name, known, HINTED, 0.4)
+    return list_first(close or known, HINTED)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from sqlalchemy import Table, delete, insert, select, update
+from sqlalchemy import Connection, Table, delete, insert, select, update
 
 from commtune import model
 from commtune.db.checked_columns import sound_rows
@@ -43,7 +43,8 @@ class StoredCourse(Transactions):
         return self._newest(DECISIONS, DECISIONS.c.decision, campaign_id, Decision)
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        self._add(CONCLUSIONS, campaign_id, conclusion=dump_model(conclusion))
+        if self.conclusion(campaign_id) != load_model(Conclusion, dump_model(conclusion)):
+            self._add(CONCLUSIONS, campaign_id, conclusion=dump_model(conclusion))
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
         return self._newest(CONCLUSIONS, CONCLUSIONS.c.conclusion, campaign_id, Conclusion)
@@ -125,11 +126,15 @@ class StoredCourse(Transactions):
 
     @waits_for_database
     def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
-        """Replaces the campaign's earlier profiles by these, in one transaction."""
+        """Replaces the campaign's earlier profiles by these, in one transaction.
+
+        If they are the same, they keep their numbers and dates.
+        """
         mine = PROFILES.c.campaign_id == campaign_id
         earlier = select(PROFILES.c.id).where(mine)
         created = time.time()
-        with self._write() as connection:
+        with self._write() as connection, connection.begin_nested() as replaced:
+            before = _contents(connection, campaign_id)
             connection.execute(
                 delete(PROFILE_POINTS).where(PROFILE_POINTS.c.profile_id.in_(earlier))
             )
@@ -146,6 +151,17 @@ class StoredCourse(Transactions):
                 assert key is not None  # it is for inserts of one row
                 if points := list(_points(key[0], profile)):
                     connection.execute(insert(PROFILE_POINTS), points)
+            if _contents(connection, campaign_id) == before:
+                replaced.rollback()
+
+
+def _contents(connection: Connection, campaign_id: int) -> Sequence[Any]:
+    """Returns what is stored of a campaign's profiles, without numbers and dates."""
+    left_out = ("id", "profile_id", "created")
+    columns = [one for one in (*PROFILES.c, *PROFILE_POINTS.c) if one.name not in left_out]
+    joined = PROFILES.outerjoin(PROFILE_POINTS, PROFILE_POINTS.c.profile_id == PROFILES.c.id)
+    asked = select(*columns).select_from(joined).where(PROFILES.c.campaign_id == campaign_id)
+    return connection.execute(asked.order_by(PROFILES.c.id, PROFILE_POINTS.c.place)).all()
 
 
 def _execution(row: Any) -> model.Execution:

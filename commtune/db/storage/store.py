@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from sqlalchemy import select, update
+from sqlalchemy import exists, select, update
 
 from commtune.db import locks
 from commtune.db.connection import location
@@ -28,7 +28,7 @@ from commtune.db.storage.rows import waits_for_database
 from commtune.db.storage.run_costs import StoredRunCosts
 from commtune.db.storage.runs import StoredRuns
 from commtune.db.storage.trials import StoredTrials
-from commtune.db.tables import CAMPAIGNS
+from commtune.db.tables import CAMPAIGNS, RUNS
 from commtune.errors import DatabaseFault
 
 
@@ -130,11 +130,18 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
 
     @waits_for_database
     def finish_campaign(self, campaign_id: int) -> None:
-        """Stores that the campaign is finished, and releases its lock, in one transaction."""
+        """Stores that the campaign is finished, and releases its lock, in one transaction.
+
+        The date of a finished campaign stays if no run followed.
+        """
         owner = self._owners.get(campaign_id)
+        this, before = CAMPAIGNS.c.id == campaign_id, CAMPAIGNS.c.finished
+        later = exists().where(RUNS.c.campaign_id == campaign_id, RUNS.c.started_at > before)
         with self._write() as connection:
             connection.execute(
-                update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id).values(finished=time.time())
+                update(CAMPAIGNS)
+                .where(this, before.is_(None) | later)
+                .values(finished=time.time())
             )
             if owner is not None:
                 release_lock(connection, campaign_id, owner)

@@ -29,6 +29,7 @@ from commtune.model.conclusion import (
 from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
 from commtune.tuner.effective.canonical import is_credited
 from commtune.tuner.execution.reruns import is_disturbed
+from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
 from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
@@ -41,8 +42,6 @@ _INTERVAL = (
 )
 #: The shortest time (seconds) over which a drift is stated; over less it is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
-#: A minimum detectable effect of 900 % or more says nothing, and is left out.
-_SAYS_NOTHING = 9.0
 
 
 def draw_conclusion(
@@ -230,7 +229,7 @@ def detectable_gains(
                 is_open = points[size].verdict is not Verdict.DEFAULT
                 by_size[size].append((is_open, gain))
     gains = {size: max(values)[1] for size, values in sorted(by_size.items())}
-    return {size: gain for size, gain in gains.items() if gain < _SAYS_NOTHING}
+    return {size: gain for size, gain in gains.items() if gain < UNINFORMATIVE_GAIN}
 
 
 def more_runs(
@@ -239,7 +238,8 @@ def more_runs(
     """Estimates the runs of a further confirmation that decides the size nearest to a gain.
 
     It begins with fresh blocks, of the default and one candidate, and has the next share of the
-    error rate. Sizes at which some candidate is faster already are left out.
+    error rate. Sizes at which some candidate is faster already are left out, and those at which
+    nothing is known: as many runs as that says nobody can tell.
     """
     share = error_share(decision.number + 1) * CONFIRMATION_SHARES[-1]
     level = replace(rules, share=share).interval_level
@@ -256,7 +256,9 @@ def more_runs(
             points = comparison.points[candidate]
             against = slower_state(size, points, rules.minimum_gain)
             is_open = point.verdict is Verdict.UNDECIDED and size not in faster and not against
-            if estimate is None or not is_open or point.gain.ratio <= 1 + rules.minimum_gain:
+            is_known = point.gain.high - 1 <= UNINFORMATIVE_GAIN
+            is_near = is_known and point.gain.ratio > 1 + rules.minimum_gain
+            if estimate is None or not is_open or not is_near:
                 continue
             pairs = blocks_to_decide(estimate, level, rules.minimum_gain)
             blocks = pairs * decision.made(place) / estimate.pairs

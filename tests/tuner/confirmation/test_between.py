@@ -90,7 +90,7 @@ def test_a_run_gets_no_longer_than_it_has_time_for() -> None:
     assert between({TUNED: (1.5,) * 8}, plan(), run_s=0.001) == {TUNED: ()}
 
 
-def campaign(on: Plan) -> Campaign:
+def campaign(on: Plan, tell: QuietReporter) -> Campaign:
     """On a machine where V1=1 gains 1.5x, and loses half at sizes that are no powers of two."""
 
     def truth(configuration: Configuration, size: int) -> float:
@@ -99,14 +99,17 @@ def campaign(on: Plan) -> Campaign:
 
     benchmark = SyntheticBenchmark(truth, VirtualClock())
     runner = Runner(on, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
-    return Campaign(on, runner, QuietReporter())
+    return Campaign(on, runner, tell)
 
 
 @pytest.mark.parametrize("looks", [True, False])
 def test_no_range_is_claimed_over_a_size_where_it_is_slower(looks: bool) -> None:
     found = replace(plan(), budget=Budget(6, 0.1, 10), timing=Timing(max_samples=20))
-    made = campaign(replace(found, looks_between=looks))
+    tell = QuietReporter()
+    made = campaign(replace(found, looks_between=looks), tell)
     result = made.run()
+    said = [line for line in tell.said if line.startswith("confirmation also measures ")]
+    assert ["192 KiB, 1 MiB + 4 B: " in line for line in said] == [True] * looks
     claimed = [p for p in result.profiles if p.verdict is Verdict.FASTER]
     assert {size for p in claimed for size in (p.bytes_low, p.bytes_high)} <= set(SIZES)
     assert {p.configuration["V1"] for p in claimed} == {"1"}

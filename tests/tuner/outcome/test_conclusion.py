@@ -48,6 +48,7 @@ from commtune.tuner.outcome.conclusion import (
     draw_conclusion,
     more_runs,
 )
+from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
 from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.statistics.blocks import Blocks
@@ -313,6 +314,15 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     last = replace(RULES, share=error_share(1) * CONFIRMATION_SHARES[-1])
     again, _ = compare_candidate(enough, A, "allreduce", MachineStates(), last)
     assert any(str(p.verdict) == "faster" for p in again)
+
+
+def test_no_number_of_runs_is_named_where_nothing_is_known() -> None:
+    """Beside the profile's note, which says so, it would be a contradiction."""
+    blocks = ratios([0.3, 3.0, 0.5, 4.0, 0.2, 8.0, 5.0])
+    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
+    assert points[0].gain.high > 1 + UNINFORMATIVE_GAIN
+    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    assert more_runs(looked(7, 7), comparison, RULES, 0.5) is None
 
 
 def evidence_of(runs: Sequence[Run]) -> Evidence:
