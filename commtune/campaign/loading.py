@@ -33,7 +33,7 @@ from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Configuration, Operation
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
-from commtune.spaces.catalogue.checking import list_doubts
+from commtune.spaces.catalogue_facts import list_doubts
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import load_space
 from commtune.spaces.reference_additions import unread_here

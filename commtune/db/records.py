@@ -115,7 +115,8 @@ class BestRow(StoredProfile):
         system_fingerprint, stack_fingerprint: identify ``system`` and ``stack``.
         nearest_bytes: the measured size nearest to the requested one; ``None`` without evidence.
         points: evidence at that size, one for each machine state.
-        level: confidence level of the intervals.
+        level: confidence level of each interval, higher than the campaign's ``confidence`` so that
+            all its intervals hold together.
         workload, timing: those of its campaign, as their ``plain`` returns them; empty if unknown.
         space: name of the search space.
         pinned: variables that were set in every run, also in those of the default.

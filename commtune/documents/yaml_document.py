@@ -164,7 +164,7 @@ def load_document(path: Path, error_class: type[DocumentError] = DocumentError) 
     except OSError as e:
         is_missing = isinstance(e, FileNotFoundError)
         hint = _beside(path) if is_missing else explain_os_error(e).hint or "check the path"
-        raise error_class(f"can't be read: {os_reason(e)}", file=path, hint=hint) from e
+        raise error_class(f"can't be read: {os_reason(e)}", file=path, hint=hint) from None
     return parse_document(text, path, error_class)
 
 

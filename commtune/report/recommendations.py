@@ -214,7 +214,8 @@ def _intervals(record: CampaignRecord) -> str:
     return (
         f"All intervals of the confirmation together hold with "
         f"{_format_confidence(level)}{single}: "
-        f"the level is corrected for every candidate, size and look.{made} An interval is about "
+        f"the level is corrected for every candidate, size and look.{made} An interval allows "
+        "for the variation between sessions too, which more pairs don't reduce. It is about "
         "the mean ratio on this machine, under the load that it had, with this "
         f"software.{_alone(record)}"
     )

@@ -195,7 +195,9 @@ def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    found = make_problem(404, f"there is nothing at {scope['path'][:200]}")
+    prefix = scope["commtune.prefix"]
+    hint = f"pages begin at {prefix}/; {prefix}{api.PREFIX}/openapi.json describes the API"
+    found = make_problem(404, f"there is nothing at {scope['path'][:200]}", hint)
     await _response(_told(scope, found))(scope, receive, send)
 
 

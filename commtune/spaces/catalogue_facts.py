@@ -14,6 +14,8 @@ import yaml
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes, whole_number
 from commtune.documents.yaml_document import Document, Place
+from commtune.formatting import list_first
+from commtune.spaces.catalogue.checking import list_misspelled_names
 from commtune.spaces.catalogue.loading import look_up
 from commtune.spaces.parameter import Clause, Parameter, Risk, Value
 
@@ -121,6 +123,25 @@ def _values_of(fact: KnownVariable) -> dict[str, Any]:
     if not numbers:
         return {}
     return {"kind": variable.type, "values": numbers, "also": list(variable.range.also)}
+
+
+def list_doubts(space: Space) -> list[str]:
+    """Returns remarks on names that are most likely misspelled, and on numbers not known."""
+    numbers = (_unknown_numbers(parameter) for parameter in space.parameters)
+    return [*list_misspelled_names(space.variables), *filter(None, numbers)]
+
+
+def _unknown_numbers(parameter: Parameter) -> str:
+    """Returns a remark on numbers that the catalogues lack; empty if none are, or may be."""
+    entries = [entry.variable for entry in look_up(parameter.name).known]
+    legal = [word for one in entries for word in (*one.values, *one.restricted, *one.read_as)]
+    # Of words, many lists are incomplete; in some versions algorithms have names.
+    if not all(one.type == "choice" and all(map(_is_whole, one.values)) for one in entries):
+        return ""
+    strange = [v for v in parameter.values if v and _is_whole(v) and v not in legal]
+    if not legal or not strange:
+        return ""
+    return f"{parameter.name}: no value {list_first(strange)} is known, only {', '.join(legal)}"
 
 
 def declare_variable(name: str) -> str:

@@ -170,7 +170,7 @@ def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Ch
     """Yields a line for each backend, with the reason if it is waived."""
     yield Check("backend", Status.OK, f"{Backend.MPI_HOST}: MPI over host memory")
     if not machine.gpus:
-        yield Check("backend", Status.OK, "GPU backends are waived: no GPU here")
+        yield Check("backend", Status.OK, "no GPU here, so backends for GPUs are left out")
         return
     toolchain, why = find_user_toolchain("auto", ())
     if toolchain is None:

@@ -28,6 +28,12 @@ def test_the_example_of_a_replay_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "faster" in {profile.verdict for profile in result.profiles}
 
 
+def test_a_missing_file_is_one_error() -> None:
+    with pytest.raises(ct.CommtuneError, match=r"missing.yaml: can't be read") as refused:
+        ct.load_campaign("missing.yaml")
+    assert refused.value.__suppress_context__
+
+
 def test_every_name_is_on_the_page() -> None:
     table = PAGE[PAGE.index("## Names") :]
     assert set(re.findall(r"`(\w+)`", table)) >= set(ct.__all__) - {"__version__"}

@@ -13,7 +13,7 @@ from commtune.commands.reference import spaces as command
 from commtune.commands.reference.spaces_list import spaces_list_command
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces.catalogue.checking import list_doubts
+from commtune.spaces.catalogue_facts import list_doubts
 from commtune.spaces.loading import list_presets, load_space
 from commtune.systems.loading import build_system, load_system
 

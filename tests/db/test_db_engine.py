@@ -275,6 +275,7 @@ def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
     ("url", "words"),
     [
         ("oracle9i://ann:s3cret@db/x", "is not understood"),
+        ("mysql://ann:s3cret@db/x", "is not understood"),
         ("postgresql+nodriver://ann:s3cret@db/x", "is not understood"),
         ("postgresql+asyncpg://ann:s3cret@db/x", "needs the Python package asyncpg"),
         ("://ann:s3cret@db", "is not understood"),

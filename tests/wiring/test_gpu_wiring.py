@@ -340,7 +340,7 @@ def xccl_library(folder: Path, number: int) -> Path:
 def test_the_doctor_without_gpus_misses_nothing() -> None:
     found = list(check_backends(machine(gpus=0), OPENMPI))
     assert {finding.status for finding in found} == {Status.OK}
-    assert found[-1].what == "GPU backends are waived: no GPU here"
+    assert found[-1].what == "no GPU here, so backends for GPUs are left out"
 
 
 def test_what_open_mpi_says_of_itself() -> None:

@@ -60,7 +60,7 @@ def install_campaign(
     """
     folder = folder.absolute()
     files: dict[str, bytes] = {}
-    modules, refused = [], {}
+    modules, refused, hints = [], {}, []
     asked = {"allow_unguarded": allow_unguarded, "accept_likely": accept_likely}
     for name, number in _profiles(campaign, db).items():
         try:
@@ -68,6 +68,7 @@ def install_campaign(
             made = {form: export_profile(answer, form, None, **asked) for form in MODULE_FILES}
         except ExportRefused as error:
             refused[name] = error.message
+            hints.append(error.hint)
         else:
             modules.append(_add_module(files, campaign, name, made))
     try:
@@ -78,8 +79,12 @@ def install_campaign(
         modules.append(_module_name(campaign, "rules"))
     except (ExportRefused, MissingComponent) as error:
         refused["rules"] = error.message
+        hints.append(error.hint)
     if not modules:
-        raise ExportRefused("\n".join(f"{name}: {why}" for name, why in refused.items()))
+        raise ExportRefused(
+            "\n".join(f"{name}: {why}" for name, why in refused.items()),
+            hint="\n".join(filter(None, dict.fromkeys(hints))),
+        )
     removed = install_files(folder, campaign, files)
     return Installation(folder / _MODULES, modules, refused, removed)
 

@@ -302,7 +302,7 @@ def _conclusions(conclusion: Conclusion, likely: Sequence[Profile] = ()) -> list
         said.append(f"{more.why}: {_more_runs(more)}")
     said += _spoilt(conclusion.spent.values())
     said += [
-        f"not credited as requested: {found.configuration}: {found.why}"
+        f"did not take effect as set, so it counts for nothing: {found.configuration}: {found.why}"
         for found in conclusion.not_followed
     ]
     return said

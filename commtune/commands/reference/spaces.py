@@ -12,7 +12,7 @@ from commtune.commands.reference.validation import validate_files
 from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError
 from commtune.formatting import format_many, wrap_text
-from commtune.spaces.catalogue.checking import list_doubts
+from commtune.spaces.catalogue_facts import list_doubts
 from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space

@@ -361,15 +361,15 @@ def _faults(url: str) -> Iterator[None]:
         lost = isinstance(error, exc.OperationalError | exc.InterfaceError)
         said = location.hide_secrets(said, url)
         raise location.explain_fault(said, shown, transient=lost) from error
-    except (exc.ArgumentError, exc.NoSuchModuleError) as error:
+    except (exc.ArgumentError, exc.NoSuchModuleError, ModuleNotFoundError) as error:
+        if isinstance(error, ModuleNotFoundError) and url.startswith("postgresql"):
+            raise DatabaseFault(
+                f"the database {shown} needs the Python package {error.name}",
+                hint=install_command(".[postgresql]"),
+            ) from error
         raise DatabaseFault(
             f"the database URL {shown} is not understood",
             hint="sqlite:////path/commtune.db or postgresql://user@host/name",
-        ) from error
-    except ModuleNotFoundError as error:
-        raise DatabaseFault(
-            f"the database {shown} needs the Python package {error.name}",
-            hint=install_command(".[postgresql]"),
         ) from error
     except exc.SQLAlchemyError as error:
         raise location.explain_fault(location.hide_secrets(str(error), url), shown) from error

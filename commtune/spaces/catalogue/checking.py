@@ -7,20 +7,17 @@ has, or that are most likely misspellings of one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from commtune.documents.nearest import quote_value
-from commtune.formatting import list_first
 from commtune.model.configuration import Changes
 from commtune.spaces.catalogue import loading
 from commtune.spaces.catalogue.words import Danger, Level, Wrong
 
 if TYPE_CHECKING:
     from commtune.spaces.catalogue.schema import Variable
-    from commtune.spaces.parameter import Parameter
-    from commtune.spaces.space import Space
 
 _SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
 #: The default in catalogues of variables that launchers set.
@@ -87,28 +84,10 @@ def check_settings(
     yield from _misspelled_values(of_libraries, found)
 
 
-def list_doubts(space: Space) -> list[str]:
-    """Returns a remark for each name that is most likely misspelled, and for unknown numbers."""
-    unknown = (EnvironmentSetting(v, "") for v in space.variables if not loading.look_up(v))
-    misspelled = [remark.what for setting in unknown for remark in _of_unknown(setting)]
-    return misspelled + [said for one in space.parameters if (said := _unknown_numbers(one))]
-
-
-def _unknown_numbers(parameter: Parameter) -> str:
-    """Returns a remark on numbers that the catalogues lack; empty if none are, or may be."""
-    entries = [entry.variable for entry in loading.look_up(parameter.name).known]
-    legal = [word for one in entries for word in (*one.values, *one.restricted, *one.read_as)]
-    # Of words, many lists are incomplete; in some versions algorithms have names.
-    if not all(one.type == "choice" and all(map(_is_number, one.values)) for one in entries):
-        return ""
-    strange = [v for v in parameter.values if v and _is_number(v) and v not in legal]
-    if not legal or not strange:
-        return ""
-    return f"{parameter.name}: no value {list_first(strange)} is known, only {', '.join(legal)}"
-
-
-def _is_number(value: str) -> bool:
-    return value.removeprefix("-").isdecimal()
+def list_misspelled_names(names: Iterable[str]) -> list[str]:
+    """Returns a remark for each name that is most likely misspelled."""
+    unknown = (EnvironmentSetting(name, "") for name in names if not loading.look_up(name))
+    return [remark.what for setting in unknown for remark in _of_unknown(setting)]
 
 
 def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterator[SettingRemark]:

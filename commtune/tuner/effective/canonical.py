@@ -34,7 +34,7 @@ def as_executed(
     if execution is None or configuration.is_default:
         return configuration
     if not is_credited(session.plan.space, execution):
-        session.reporter.say(f"not credited as requested: {configuration}: {execution.why}")
+        session.reporter.say(f"did not take effect as set: {configuration}: {execution.why}")
         rest = _credited_configuration(execution)
         if rest == configuration or session.plan.space.check(rest):
             return DEFAULT
