@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from commtune import formatting as text
+from commtune.app.campaigns.stored import find_campaign
 from commtune.app.campaigns.tuning import (
     CampaignResult,
     prepare_campaign,
@@ -26,7 +27,6 @@ from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import opened_database
-from commtune.db.queries.description import describe_campaign
 from commtune.errors import AllocationOver, DatabaseFault, NoAnswer, UnknownName, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
@@ -265,7 +265,7 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
             f"  the same command continues {name}; '{program} status{there}' shows it{jobs}"
         )
         try:
-            describe_campaign(database_url(db), name)
+            find_campaign(name, db)
         except (UnknownName, NoAnswer):
             kept = "nothing was measured yet"
         except DatabaseFault:

@@ -112,7 +112,7 @@ def _next_step(op: Operation, size: int, filters: Mapping[str, Any], db: str | N
     """The command that measures it; empty where flags or this machine can't."""
     asked = {name: value for name, value in filters.items() if value is not None}
     if "campaign" in asked:
-        return _continue(asked["campaign"], database_url(db))
+        return _continue(asked["campaign"], db)
     unfit = op.is_own or op is Operation.MATRIX or asked.get("backend") == Backend.COMMAND
     unfit = unfit or not size or is_service(database_url(db))
     if asked.pop("nodes", 1) != 1 or unfit or asked.keys() - {"ranks", "backend"}:
@@ -122,12 +122,12 @@ def _next_step(op: Operation, size: int, filters: Mapping[str, Any], db: str | N
     return f"\nnext: {called_as()} tune --op {op} --sizes {sizes}{more}{database_flag(db)}"
 
 
-def _continue(campaign: str, url: str) -> str:
+def _continue(campaign: str, db: str | None) -> str:
     """How to continue a campaign that is not finished; empty for any other."""
-    from commtune.db.queries.description import describe_campaign
+    from commtune.app.campaigns.stored import find_campaign
 
     with suppress(UnknownName):
-        if not is_service(url) and describe_campaign(url, campaign).finished is None:
+        if not is_service(database_url(db)) and find_campaign(campaign, db).finished is None:
             again = f"'{called_as()} tune' with its file or flags continues it"
             return f"\n{campaign} has not finished its confirmation\nnext: {again}"
     return ""
