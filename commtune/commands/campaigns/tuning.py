@@ -59,7 +59,7 @@ def run_campaign(
     Args:
         campaign: its file; without one, the document or the recording describes it.
         document: what was given by flags, in the keys of a campaign file.
-        again: the command that continues it with a larger budget.
+        again: the command that continues it; of flags, without a larger budget.
     """
     grid = None if replay is None else load_grid(replay)
     spec, mpi_found = campaign_control.when_usable(
@@ -76,6 +76,9 @@ def run_campaign(
         flags.print_json({**data, "findings": findings, "learned": learned})
         return
     system = spec.system.name if spec.system else ""
+    if campaign is None and grid is None:  # of a repeated option, the last one counts
+        more = spec.plan.budget
+        again += f" --search {2 * more.search_s:.0f}s --confirm {2 * more.confirmation_s:.0f}s"
     said = replication_lines(replicated, system, "replayed" if grid else "")
     if grid:
         print(_REPLAYED.format(grid.header.name))
