@@ -20,14 +20,14 @@ from commtune.app.campaigns.tuning import (
     replay_campaign,
     tune_campaign,
 )
+from commtune.app.profiles.best import is_unfinished
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import opened_database
-from commtune.db.queries.description import describe_campaign
-from commtune.errors import AllocationOver, DatabaseFault, NoAnswer, UnknownName, UserError
+from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
@@ -267,12 +267,8 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
             f"everything measured is kept\n"
             f"  the same command continues {name}; '{program} status{there}' shows it{jobs}"
         )
-        try:
-            describe_campaign(database_url(db), name)
-        except (UnknownName, NoAnswer):
-            kept = "nothing was measured yet"
-        except DatabaseFault:
-            pass
+        with suppress(DatabaseFault):
+            kept = kept if is_unfinished(name, db) else "nothing was measured"
         print(f"commtune: interrupted; {kept}", file=sys.stderr)
         sys.exit(130)
     except AllocationOver as over:
