@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 
 from threadpoolctl import threadpool_limits
 
@@ -180,9 +179,9 @@ class Campaign:
         default_s, run_s = self._search.default_s, self._confirmation.typical_s()
         between = SizesBetween(self._plan, members, default_s, run_s)
         found = between.add_to(shares)
-        sizes = sorted({*chain(*found.values())} - {*self._plan.workload.sizes})
-        if sizes:
-            named = ", ".join(map(format_size, sizes))
+        every = {size for mine in found.values() for size in mine}
+        if more := sorted(every - {*self._plan.workload.sizes}):
+            named = ", ".join(map(format_size, more))
             self._session.reporter.say(
                 f"confirmation also measures {named}: a profile must not be slower between sizes"
             )

@@ -6,10 +6,9 @@ from commtune.commands.campaigns.tune import _again
 from commtune.commands.options import called_as, database_flag
 
 
-def test_what_was_asked_for_is_proposed_with_more_time() -> None:
-    command, words = _again(None, None, None, ["tune", "--sizes", "8, 64"]).split("   ")
+def test_what_was_asked_for_is_proposed_again() -> None:
+    command = _again(None, None, None, ["tune", "--sizes", "8, 64"])
     assert command == f"{called_as()} tune --sizes '8, 64'"
-    assert words == "(with a larger --search and --confirm)"
 
 
 def test_no_password_is_shown() -> None:

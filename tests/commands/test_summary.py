@@ -107,7 +107,7 @@ def report(*profiles: Profile, searched: int = 14, later: int = 3) -> CampaignRe
 )
 def test_trials_are_those_that_status_counts(later: int, said: str) -> None:
     campaign = plan("ranks: 2")
-    spent: dict[str, PhaseSpent] = {Phase.ABLATE: PhaseSpent(runs=9)}
+    spent = {str(Phase.ABLATE): PhaseSpent(runs=9)}
     found = replace(report(later=later), conclusion=Conclusion(spent=spent))
     line = summary._headline(campaign, found)
     assert f"; {said.format(campaign.space.count())}, 60 runs" in line

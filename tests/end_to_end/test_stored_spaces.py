@@ -24,6 +24,9 @@ def test_a_campaign_of_flags_goes_on_with_its_space(executable: Path, tmp_path: 
         "note: kept continues with space mpich, which it was started with; "
         "a new campaign would use mpich-host-allreduce"
     ) in again.err
+    # Twice the time is what is proposed, where no profile is there to be used.
+    doubled = "--confirm 2s --search 2s --confirm 4s\n"
+    assert (doubled in again.out) == ("run --profile" not in again.out)
     assert commtune.query("SELECT name FROM campaigns") == [("kept",)]
     other = commtune(*_FLAGS, "2s", "--space", "mpich-host")
     assert other.code == 2

@@ -100,10 +100,8 @@ def _again(
     campaign: Path | None, replay: Path | None, db: str | None, arguments: Sequence[str]
 ) -> str:
     """The command that goes on, with all that was asked for this time."""
-    program = flags.called_as()
-    if campaign is not None or replay is not None:
-        from_file = ["--replay", str(replay)] if replay else []
-        command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
-        return f"{command}{flags.database_flag(db)}   (with a larger 'budget' in the file)"
-    command = shlex.join([program, *map(shown_url, arguments)])
-    return f"{command}   (with a larger --search and --confirm)"
+    if campaign is None and replay is None:
+        return shlex.join([flags.called_as(), *map(shown_url, arguments)])
+    from_file = ["--replay", str(replay)] if replay else []
+    tune = [flags.called_as(), "tune", str(campaign or "CAMPAIGN.yaml"), *from_file]
+    return f"{shlex.join(tune)}{flags.database_flag(db)}   (with a larger 'budget' in the file)"

@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from commtune import formatting as text
-from commtune.app.campaigns.stored import find_campaign
 from commtune.app.campaigns.tuning import (
     CampaignResult,
     prepare_campaign,
     replay_campaign,
     tune_campaign,
 )
+from commtune.app.profiles.best import is_unfinished
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import opened_database
-from commtune.errors import AllocationOver, DatabaseFault, NoAnswer, UnknownName, UserError
+from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
@@ -59,7 +59,7 @@ def run_campaign(
     Args:
         campaign: its file; without one, the document or the recording describes it.
         document: what was given by flags, in the keys of a campaign file.
-        again: the command that continues it with a larger budget.
+        again: the command that continues it; of flags, without a larger budget.
     """
     grid = None if replay is None else load_grid(replay)
     spec, mpi_found = campaign_control.when_usable(
@@ -76,6 +76,9 @@ def run_campaign(
         flags.print_json({**data, "findings": findings, "learned": learned})
         return
     system = spec.system.name if spec.system else ""
+    if campaign is None and grid is None:  # of a repeated option, the last one counts
+        more = spec.plan.budget
+        again += f" --search {2 * more.search_s:.0f}s --confirm {2 * more.confirmation_s:.0f}s"
     said = replication_lines(replicated, system, "replayed" if grid else "")
     if grid:
         print(_REPLAYED.format(grid.header.name))
@@ -264,12 +267,8 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
             f"everything measured is kept\n"
             f"  the same command continues {name}; '{program} status{there}' shows it{jobs}"
         )
-        try:
-            find_campaign(name, db)
-        except (UnknownName, NoAnswer):
-            kept = "nothing was measured yet"
-        except DatabaseFault:
-            pass
+        with suppress(DatabaseFault):
+            kept = kept if is_unfinished(name, db) else "nothing was measured"
         print(f"commtune: interrupted; {kept}", file=sys.stderr)
         sys.exit(130)
     except AllocationOver as over:

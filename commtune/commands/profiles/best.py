@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import typer
@@ -17,7 +16,7 @@ from commtune.app.profiles.answers import (
     size_table,
     size_table_data,
 )
-from commtune.app.profiles.best import BestRow, Standing, Support
+from commtune.app.profiles.best import BestRow, Standing, Support, is_unfinished
 from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour
 from commtune.commands.options import (
     DbOption,
@@ -29,7 +28,7 @@ from commtune.commands.options import (
     print_json,
 )
 from commtune.db.connection.location import database_url, is_service
-from commtune.errors import NoAnswer, UnknownName
+from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
@@ -111,8 +110,9 @@ def best_command(
 def _next_step(op: Operation, size: int, filters: Mapping[str, Any], db: str | None) -> str:
     """The command that measures it; empty where flags or this machine can't."""
     asked = {name: value for name, value in filters.items() if value is not None}
-    if "campaign" in asked:
-        return _continue(asked["campaign"], db)
+    if not is_service(database_url(db)) and is_unfinished(asked.get("campaign", ""), db):
+        again = f"'{called_as()} tune' with its file or flags continues it"
+        return f"\n{asked['campaign']} has not finished its confirmation\nnext: {again}"
     unfit = op.is_own or op is Operation.MATRIX or asked.get("backend") == Backend.COMMAND
     unfit = unfit or not size or is_service(database_url(db))
     if asked.pop("nodes", 1) != 1 or unfit or asked.keys() - {"ranks", "backend"}:
@@ -120,17 +120,6 @@ def _next_step(op: Operation, size: int, filters: Mapping[str, Any], db: str | N
     more = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items())
     sizes = shlex.quote(text.format_size(size).replace(" ", ""))
     return f"\nnext: {called_as()} tune --op {op} --sizes {sizes}{more}{database_flag(db)}"
-
-
-def _continue(campaign: str, db: str | None) -> str:
-    """How to continue a campaign that is not finished; empty for any other."""
-    from commtune.app.campaigns.stored import find_campaign
-
-    with suppress(UnknownName):
-        if not is_service(database_url(db)) and find_campaign(campaign, db).finished is None:
-            again = f"'{called_as()} tune' with its file or flags continues it"
-            return f"\n{campaign} has not finished its confirmation\nnext: {again}"
-    return ""
 
 
 def _size_table(answers: Mapping[int, Explained]) -> str:

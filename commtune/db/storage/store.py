@@ -130,10 +130,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
 
     @waits_for_database
     def finish_campaign(self, campaign_id: int) -> None:
-        """Stores that the campaign is finished, and releases its lock, in one transaction.
-
-        The date of a finished campaign stays if no run followed.
-        """
+        """Stores that the campaign is finished, if runs followed; releases its lock at once."""
         owner = self._owners.get(campaign_id)
         this, before = CAMPAIGNS.c.id == campaign_id, CAMPAIGNS.c.finished
         later = exists().where(RUNS.c.campaign_id == campaign_id, RUNS.c.started_at > before)

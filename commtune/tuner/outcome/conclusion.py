@@ -256,9 +256,8 @@ def more_runs(
             points = comparison.points[candidate]
             against = slower_state(size, points, rules.minimum_gain)
             is_open = point.verdict is Verdict.UNDECIDED and size not in faster and not against
-            is_known = point.gain.high - 1 <= UNINFORMATIVE_GAIN
-            is_near = is_known and point.gain.ratio > 1 + rules.minimum_gain
-            if estimate is None or not is_open or not is_near:
+            is_open = is_open and point.gain.high - 1 <= UNINFORMATIVE_GAIN
+            if estimate is None or not is_open or point.gain.ratio <= 1 + rules.minimum_gain:
                 continue
             pairs = blocks_to_decide(estimate, level, rules.minimum_gain)
             blocks = pairs * decision.made(place) / estimate.pairs
