@@ -318,7 +318,7 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
 
 def test_no_number_of_runs_is_named_where_nothing_is_known() -> None:
     """Beside the profile's note, which says so, it would be a contradiction."""
-    blocks = ratios([0.3, 3.0, 0.5, 4.0, 0.2, 8.0, 5.0])
+    blocks = ratios([0.03, 30.0, 0.05, 40.0, 0.02, 80.0, 50.0])
     points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
     assert points[0].gain.high > 1 + UNINFORMATIVE_GAIN
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
