@@ -141,6 +141,25 @@ def test_a_sampler_of_ones_own_proposes(tmp_path: Path) -> None:
     assert line.query("SELECT count(*) FROM trials WHERE origin = 'sampler'") > [(5,)]
 
 
+def test_a_sampler_that_fails_ends_the_search_and_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from optuna.samplers import RandomSampler\n\n\n"
+        "class Broken(RandomSampler):\n"
+        "    def sample_independent(self, study, trial, name, distribution):\n"
+        "        return {}[len(study.trials)] if len(study.trials) > 6 else (\n"
+        "            super().sample_independent(study, trial, name, distribution))\n"
+    )
+    line = CommandLine(tmp_path, {"PYTHONPATH": f"{ROOT}:{tmp_path}"})
+    line.write(recorded_campaign() + BUDGET + "strategy: broken:Broken\n")
+    said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
+    assert said.code == 2
+    assert said.err.endswith(
+        f"commtune: the sampler Broken failed: KeyError(7)\n  at {tmp_path}/broken.py:6\n"
+        "  what was measured is kept; once it is mended, the same command continues\n"
+    )
+    assert line.query("SELECT count(*) FROM runs WHERE phase = 'search'") > [(3,)]
+
+
 def test_a_sampler_is_not_imported_from_the_current_folder(tmp_path: Path) -> None:
     program = str(Path(sys.executable).with_name("commtune"))
     line = CommandLine(tmp_path, program=(program,))

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import inspect
 import random
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -175,8 +176,9 @@ class OptunaStrategy:
     def ask(self, is_open: IsOpen) -> Proposal | None:
         """Returns the sampler's proposal, or one near it if that is not open."""
         for _ in range(_TRIES):
-            trial = self._study.ask()
-            assignment = self._suggest(trial)
+            with self._explained_errors():
+                trial = self._study.ask()
+                assignment = self._suggest(trial)
             configuration = self._space.configuration(assignment)
             if self._space.is_allowed(assignment) and is_open(configuration):
                 self._waiting[configuration] = trial.number
@@ -215,6 +217,20 @@ class OptunaStrategy:
         waiting, self._waiting = list(self._waiting), {}
         for configuration in waiting:
             self.wait_for(configuration)
+
+    @contextmanager
+    def _explained_errors(self) -> Iterator[None]:
+        """Turns what a sampler raises, most likely one of the user's own, into a message."""
+        try:
+            yield
+        except Exception as error:
+            *_, last = traceback.walk_tb(error.__traceback__)
+            name = type(self._study.sampler).__name__
+            place = f"{last[0].f_code.co_filename}:{last[1]}"
+            raise UserError(
+                f"the sampler {name} failed: {error!r}\n  at {place}",
+                hint="what was measured is kept; once it is mended, the same command continues",
+            ) from error
 
     def _score(self, speedups: Speedups) -> float:
         known = ~np.isnan(speedups)
@@ -259,7 +275,8 @@ class OptunaStrategy:
         """Ends the trial of a pending configuration, or adds one; failed without a score."""
         number = self._waiting.pop(configuration, None)
         if number is not None and score is not None:
-            self._study.tell(number, score)
+            with self._explained_errors():
+                self._study.tell(number, score)
             return
         if number is not None:
             self._study.tell(number, state=TrialState.FAIL)
