@@ -257,7 +257,7 @@ class Progress:
             ``record``.
         trials, runs: their numbers so far.
         best_gain: largest ratio of a single run of the search; not evidence, and often lucky.
-        used_s, budget_s: wall seconds of this phase.
+        used_s, budget_s: wall seconds of this phase, made and planned.
         confirmed: the point with the highest lower end of the candidates that stopped; ``None``
             before there is one.
     """

@@ -128,6 +128,8 @@ class ConfirmationPhase:
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the remaining blocks, look by look; returns the comparison and all looks."""
         timer = self._session.timer(decision.budget_s, Phase.CONFIRM, decision.first_block)
+        runs = decision.blocks * (len(decision.candidates) + 1)
+        timer.shown_s = max(timer.budget_s, runs * self.typical_s())
         workload = self.measured(decision).workload
         while len(decision.looks) < len(decision.shares) and decision.open():
             look = len(decision.looks)

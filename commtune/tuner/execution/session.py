@@ -31,10 +31,14 @@ class Timer:
     Args:
         budget_s: wall seconds.
         since: number of the first block that this budget pays for.
+
+    Attributes:
+        shown_s: wall seconds that are shown as planned; more than the budget where the fewest
+            blocks take longer.
     """
 
     def __init__(self, runner: Runner, budget_s: float, phase: Phase, since: int = 0) -> None:
-        self.budget_s = budget_s
+        self.budget_s = self.shown_s = budget_s
         self._runner = runner
         self._clock = runner.batches.used_s
         self._before_s = runner.cost() * runner.evidence.wall_s(phase, since)
@@ -100,7 +104,7 @@ class Session:
                 runs=len(self.runner.evidence.runs),
                 best_gain=math.exp(self.best_log_gain),
                 used_s=timer.used(),
-                budget_s=timer.budget_s,
+                budget_s=timer.shown_s,
                 last=run.outcome,
                 confirmed=self.confirmed,
             )

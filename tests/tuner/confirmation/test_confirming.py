@@ -108,6 +108,16 @@ def test_progress_tells_the_surest_speedup_of_those_that_are_through() -> None:
     )
 
 
+def test_progress_counts_the_fewest_blocks_where_they_take_longer_than_the_budget() -> None:
+    kept = _Kept()
+    benchmark = SimulatedBenchmark(noise("normal", 1), gains(a=1.065))
+    made = Confirmation(benchmark, (A,), blocks=1, reporter=kept)
+    _, decision = made.run()
+    assert decision.blocks > 1
+    last = kept.told[-1]
+    assert decision.budget_s < last.used_s <= 1.01 * last.budget_s
+
+
 def test_of_what_gains_nothing_all_but_the_first_are_given_up_early() -> None:
     made = Confirmation(SimulatedBenchmark(noise("normal", 1), simulated.null), (A, B, C), 50)
     comparison, decision = made.run()
