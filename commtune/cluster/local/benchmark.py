@@ -132,9 +132,13 @@ class LocalBenchmark:
             return alone()
         self._refuse_unguarded(request.configuration)
         start = partial(self._standing_launch, request.workload.ranks, program[0])
-        if completed := self.shared.make(order, start, limit_s):
-            return completed
-        self.records_of(request.run_id).unlink(missing_ok=True)
+        # A launch may fail by chance, at its first run too: then another one is tried.
+        for _ in range(2):
+            if completed := self.shared.make(order, start, limit_s):
+                return completed
+            self.records_of(request.run_id).unlink(missing_ok=True)
+            if not self.shared.failed_at_once:
+                break
         by_itself = alone()
         self.shared.judge(by_itself)
         return by_itself

@@ -64,6 +64,7 @@ class SharedLaunch:
     _own_runs: int = 0
     _faults: int = 0
     _was_first: bool = False
+    _was_late: bool = False
     _was_good: bool = False
     _failure: str = ""
 
@@ -93,10 +94,16 @@ class SharedLaunch:
             self._standing = start()
         line = "\t".join([f"{limit_s + _BEYOND_LIMIT_S:.3f}", *order])
         completed = self._standing.ask(line, limit_s)
+        self._was_late = completed.timed_out
         self._was_good |= completed.ok
         self._failure = _describe_end(completed)
         is_settled = completed.ok or (completed.timed_out and not self._was_first)
         return completed if is_settled else None
+
+    @property
+    def failed_at_once(self) -> bool:
+        """Whether the last launch failed at its first run, within the time limit."""
+        return self._was_first and not self._was_late
 
     def judge(self, alone: process.Completed) -> None:
         """Learns from a run's own launch whether the shared one was to blame for its failure."""
