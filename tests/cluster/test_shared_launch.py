@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from waiting import PATIENCE_S, wait_for
 from commtune import process
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
-from commtune.cluster.local.launch import base_environment
+from commtune.cluster.local.launch import base_environment, local_launcher
 from commtune.cluster.local.shared_launch import SIGN, SharedLaunch, can_share_launches
 from commtune.documents.yaml_document import parse_document
 from commtune.kernels.bench import NativeProgram
@@ -127,6 +127,25 @@ def test_a_configuration_that_fails_first_in_a_launch_does_not_end_sharing(
     assert session.run("crash").outcome is Outcome.CRASHED
     assert session.said == []
     assert is_shared(session.run("5"))
+
+
+def test_a_launch_that_is_killed_as_it_begins_is_replaced_by_another(
+    session: _Session, tmp_path: Path
+) -> None:
+    by_mpi = local_launcher(session.benchmark.mpi)
+
+    def kill_the_fifth(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
+        with (tmp_path / "launches").open("a+") as launches:
+            launches.write("one\n")
+            launches.seek(0)
+            is_fifth = len(launches.readlines()) == OWN_RUNS + 1
+        words = [*by_mpi.command(ranks, program, limit_s)]
+        return ["sh", "-c", "kill -9 $$"] if is_fifth else words
+
+    launcher = replace(by_mpi, command=kill_the_fifth)
+    session.benchmark = replace(session.benchmark, launcher=launcher)
+    session.begin()
+    assert session.said == []
 
 
 def test_where_launches_cant_be_shared_each_run_has_its_own(
