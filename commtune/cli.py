@@ -24,7 +24,7 @@ from commtune.documents.nearest import find_nearest
 from commtune.errors import CommtuneError, UserError, explain_os_error
 from commtune.interrupts import signals_interrupt
 from commtune.progress import ON_STEP
-from commtune.streams import drop_output, flush_output, plain_streams, unescaped
+from commtune.streams import drop_output, flush_output, plain_streams, underlying_stream
 
 #: The most damaged rows that are reported; ``commtune db check`` lists all.
 _MOST_DAMAGE = 10
@@ -306,7 +306,7 @@ def _print_step(text: str, done: int, total: int) -> None:
     count = f": {done} of {total}" if total else ""
     # The last step clears the line for further output.
     line = "" if total and done == total else f"{text}{count}"
-    print(f"\r\x1b[K{line}", end="", file=unescaped(sys.stderr), flush=True)
+    print(f"\r\x1b[K{line}", end="", file=underlying_stream(sys.stderr), flush=True)
 
 
 def _fail(error: CommtuneError) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 import os
 import signal
 import threading
@@ -53,15 +52,9 @@ def end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> 
     _kill_until_none(roots)
 
 
-def end_marked(markers: set[str]) -> float:
-    """Ends every process on this machine that carries one of the markers.
-
-    Returns:
-        When the first of them was started, seconds since 1970; infinite if there are none.
-    """
-    first_at = min((_started_at(process) for process in _marked(markers)), default=math.inf)
+def end_marked(markers: set[str]) -> None:
+    """Ends every process on this machine that carries one of the markers."""
     _kill_until_none(lambda: _marked(markers))
-    return first_at
 
 
 def end_running(program: str, argument: str) -> None:
@@ -173,13 +166,6 @@ def _marker_of(process: psutil.Process) -> str | None:
         return process.environ().get(MARKER)
     except (psutil.Error, OSError):  # another user's process, or one that has ended
         return None
-
-
-def _started_at(process: psutil.Process) -> float:
-    try:
-        return process.create_time()
-    except psutil.Error:
-        return math.inf
 
 
 def _is_alive(process: psutil.Process) -> bool:

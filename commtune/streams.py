@@ -59,7 +59,7 @@ def _passing_if_full() -> Iterator[None]:
             raise
 
 
-def unescaped(stream: TextIO) -> TextIO:
+def underlying_stream(stream: TextIO) -> TextIO:
     """Returns the underlying stream, for trusted text such as a progress bar."""
     return stream.unescaped if isinstance(stream, _PlainText) else stream
 

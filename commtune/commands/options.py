@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from commtune.db.connection.location import database_url, refuse_token, shown_url, sqlite_path
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import CampaignError, InvalidKey, UserError
 from commtune.formatting import without_infinities
@@ -167,7 +167,9 @@ def word_flag(flag: str, word: str, known: Sequence[str]) -> str:
     """
     if word in known:
         return word
-    raise UserError(f"{flag}: {quote_value(word)} is not a known value", hint=suggest(word, known))
+    raise UserError(
+        f"{flag}: {quote_value(word)} is not a known value", hint=suggest_nearest(word, known)
+    )
 
 
 def backend_flag(word: str, flag: str = "--backend") -> Backend:

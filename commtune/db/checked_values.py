@@ -112,7 +112,8 @@ def interval_problem(row: Mapping[str, Any]) -> str:
     low, ratio, high = row["low"], row["ratio"], row["high"]
     if 0 <= low <= ratio <= high and 0 < ratio < math.inf:
         return ""
-    return f"{shown(ratio)} is not in an interval from {shown(low)} to {shown(high)}"
+    ends = f"{shorten_value(low)} to {shorten_value(high)}"
+    return f"{shorten_value(ratio)} is not in an interval from {ends}"
 
 
 def parse_json(stored: Any) -> Any:
@@ -136,11 +137,11 @@ def check_document(stored: Any, hint: Any) -> tuple[Any, str]:
     try:
         value = parse_json(stored)
     except ValueError:
-        return None, f"broken JSON: {shown(stored)}"
+        return None, f"broken JSON: {shorten_value(stored)}"
     return value, check_of(hint)(value)
 
 
-def shown(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """Returns a damaged value for messages: in ASCII, and cut short."""
     found = ascii(value)
     return found if len(found) <= _MOST_SHOWN else f"{found[:_MOST_SHOWN]}..."
@@ -150,7 +151,7 @@ def _undecodable(text: str) -> str:
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:
-        return f"no UTF-8 text: {shown(text)}"
+        return f"no UTF-8 text: {shorten_value(text)}"
     return ""
 
 
@@ -162,7 +163,7 @@ def _scalar(kind: type) -> Check:
             # SQLite stores booleans as 0 and 1.
             if kind is bool and type(value) is int and value in (0, 1):
                 return ""
-            return f"{shown(value)} is not {_WORDS[kind]}"
+            return f"{shorten_value(value)} is not {_WORDS[kind]}"
         if isinstance(value, str):
             return _undecodable(value)
         return "not a number" if kind is float and value != value else ""
@@ -177,7 +178,7 @@ def _bounded(kind: type[Moment] | type[Seconds] | type[Time]) -> Check:
         if problem := number(value):
             return problem
         is_good = kind.least <= value <= kind.most
-        return "" if is_good else f"{shown(value)} is no {kind.__name__.lower()}"
+        return "" if is_good else f"{shorten_value(value)} is no {kind.__name__.lower()}"
 
     return check
 
@@ -188,7 +189,7 @@ def _word(kind: type[Enum]) -> Check:
             known = isinstance(value, str) and bool(kind(value))
         except ValueError:
             known = False
-        return "" if known else f"{shown(value)} is no {kind.__name__.lower()}"
+        return "" if known else f"{shorten_value(value)} is no {kind.__name__.lower()}"
 
     return check
 
@@ -215,7 +216,7 @@ def _any_of(checks: list[Check]) -> Check:
 def _items(item: Check) -> Check:
     def check(value: Any) -> str:
         if not isinstance(value, list | tuple):
-            return f"{shown(value)} is not a list"
+            return f"{shorten_value(value)} is not a list"
         return next(filter(None, map(item, value)), "")
 
     return check
@@ -226,7 +227,7 @@ def _values(item: Check) -> Check:
 
     def check(value: Any) -> str:
         if not isinstance(value, Mapping):
-            return f"{shown(value)} is not an object"
+            return f"{shorten_value(value)} is not an object"
         found = (text(key) or _below(key, item(one)) for key, one in value.items())
         return next(filter(None, found), "")
 
@@ -245,11 +246,11 @@ def _keys(kind: Any, *, closed: bool) -> Check:
 
     def check(value: Any) -> str:
         if not isinstance(value, Mapping):
-            return f"{shown(value)} is not an object"
+            return f"{shorten_value(value)} is not an object"
         for key, one in value.items():
             if key not in hints:
                 if closed:
-                    return f"unknown key {shown(key)}"
+                    return f"unknown key {shorten_value(key)}"
                 continue
             # A key that a typed dictionary may lack may also be null.
             if problem := "" if one is None and not closed else check_of(hints[key])(one):

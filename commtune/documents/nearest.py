@@ -37,7 +37,7 @@ def _shortens(word: str, option: str) -> bool:
     return all(letter in letters for letter in word)
 
 
-def suggest(word: str, options: Iterable[str]) -> str:
+def suggest_nearest(word: str, options: Iterable[str]) -> str:
     """Returns a hint with the nearest option, or else with the first twelve options."""
     known = list(options)
     found = find_nearest(word, known)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.yaml_document import Document, Where
 from commtune.errors import DocumentError
 
@@ -115,7 +115,7 @@ def _explain_one(error: dict[str, Any], data: Any, schema: Mapping[str, Any]) ->
         case "extra_forbidden":
             key = str(where[-1])
             at = f"in {_describe_place(where[:-1], data)}" if where[1:] else "at the top level"
-            hint = suggest(key, _keys_at(schema, tuple(error["loc"])[:-1]))
+            hint = suggest_nearest(key, _keys_at(schema, tuple(error["loc"])[:-1]))
             return _Finding(where, f"unknown key {quote_value(key)} {at}", hint)
         case "missing" | "union_tag_not_found":
             key = str(context.get("discriminator") or error["loc"][-1]).strip("'")
@@ -138,7 +138,9 @@ def _explain_one(error: dict[str, Any], data: Any, schema: Mapping[str, Any]) ->
 
 def _explain_wrong_word(where: Where, place: str, word: object, expected: object) -> _Finding:
     # pydantic lists the valid words only as text: 'a', 'b' or 'c'.
-    hint = suggest(str(word), re.findall(r"'([^']*)'", str(expected))) or f"known: {expected}"
+    hint = (
+        suggest_nearest(str(word), re.findall(r"'([^']*)'", str(expected))) or f"known: {expected}"
+    )
     return _Finding(where, f"{quote_value(word)} is not a known value", hint, place)
 
 

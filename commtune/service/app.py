@@ -128,7 +128,9 @@ class Service:
     async def _cancel(self, request: Request) -> Response:
         scope, name = request.scope, request.path_params["campaign"]
         read_parameters((), _read_query(request.scope))
-        said = await to_thread.run_sync(control.cancel, name, self.db, limiter=self._cancelling)
+        said = await to_thread.run_sync(
+            control.cancel_campaign, name, self.db, limiter=self._cancelling
+        )
         if scope["path"].startswith(api.PREFIX):
             return _response(json_reply({"campaign": name, "message": said}))
         place = f"{self.prefix}/campaigns/{quote(name, safe='')}"

@@ -61,7 +61,7 @@ def refuse_control(tokens: Tokens, path: str, headers: Headers) -> Problem | Non
     return None
 
 
-def cancel(name: str, db: str) -> str:
+def cancel_campaign(name: str, db: str) -> str:
     """Ends a campaign like ``commtune cancel``; returns a message about what was ended.
 
     Raises:

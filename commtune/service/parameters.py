@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, Outcome, Phase
@@ -48,7 +48,7 @@ def word_parameter(
         if written not in words:
             raise UserError(
                 f"{name}: {quote_value(written)} is not a known value",
-                hint=suggest(written, words),
+                hint=suggest_nearest(written, words),
             )
         return written
 
@@ -165,7 +165,7 @@ def read_parameters(
     for name, written in given:
         if name not in known:
             raise UserError(
-                f"unknown parameter {quote_value(name)}", hint=suggest(name, list(known))
+                f"unknown parameter {quote_value(name)}", hint=suggest_nearest(name, list(known))
             )
         if found[name] is not None:
             raise UserError(f"{name} is given twice", hint="give it once")

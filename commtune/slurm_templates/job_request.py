@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UserError
 from commtune.model import JobScheduler
 from commtune.slurm_templates.rendering import Job, JobOptions
@@ -250,13 +250,13 @@ def _check_limits(slurm: Slurm, partition: str, qos: str, nodes: int, time_s: fl
         raise InvalidRequest(
             "partition",
             f"no partition {quote_value(partition)} in the description",
-            hint=suggest(partition, slurm.partitions),
+            hint=suggest_nearest(partition, slurm.partitions),
         )
     if qos and qos not in known.qos:
         raise InvalidRequest(
             "qos",
             f"no quality of service {quote_value(qos)} in partition {partition}",
-            hint=suggest(qos, known.qos) or "the partition has none but the default",
+            hint=suggest_nearest(qos, known.qos) or "the partition has none but the default",
         )
     limits = known.qos[qos] if qos else known
     if found := _beyond(limits, nodes, time_s):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.quantities import whole_number
 from commtune.documents.yaml_document import Place
 from commtune.errors import DocumentError
@@ -234,7 +234,7 @@ def nearest_value(parameter: Parameter, value: str) -> str:
         best = min(numbers, key=lambda v: abs(numbers[v] - wanted))
         size = f" ({format_size(numbers[best])})" if parameter.kind is Kind.BYTES else ""
         return f"nearest: {best}{size}"
-    return suggest(value, legal)
+    return suggest_nearest(value, legal)
 
 
 def _read_as(parameter: Parameter, written: str) -> str:
@@ -259,7 +259,7 @@ def _spelled_otherwise(parameter: Parameter, written: str, meant: str) -> str:
         return f"write {meant}: {said}"
     if meant in {one.value for one in parameter.restricted}:
         return f'{said}, which needs an opt-in: opt_in: ["{parameter.name}={meant}"]'
-    return f"{said}; {suggest(meant, [v for v in parameter.values if v is not None])}"
+    return f"{said}; {suggest_nearest(meant, [v for v in parameter.values if v is not None])}"
 
 
 def _as_number(text: str) -> int | None:
@@ -324,7 +324,8 @@ def as_read(parameter: Parameter, word: str) -> str | None:
 def _require(name: str, known: Mapping[str, Parameter], at: Place) -> Parameter:
     if name not in known:
         raise at.error(
-            f"{quote_value(name)} is not a parameter of the space", hint=suggest(name, known)
+            f"{quote_value(name)} is not a parameter of the space",
+            hint=suggest_nearest(name, known),
         )
     return known[name]
 

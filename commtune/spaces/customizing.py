@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commtune.documents.nearest import find_nearest, quote_value, suggest
+from commtune.documents.nearest import find_nearest, quote_value, suggest_nearest
 from commtune.documents.validation import validate_part
 from commtune.documents.yaml_document import Document, Place, Where
 from commtune.errors import DocumentError, SpaceError
@@ -162,7 +162,7 @@ class SpaceEditor:
         if name not in offered or (value and value not in offered[name]):
             raise at.error(
                 f"{quote_value(written)} does not need an opt-in",
-                hint=suggest(written, self._opt_in_words()),
+                hint=suggest_nearest(written, self._opt_in_words()),
             )
         wanted = {value} if value else offered[name]
         self._replace(_with_restricted(self._owner(name), wanted), at)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document, validate_part
 from commtune.documents.yaml_document import (
     Document,
@@ -82,7 +82,8 @@ def load_space(name: str | Path) -> Space:
     if text not in list_presets():
         raise UnknownName(
             f"no space is called {quote_value(text)}",
-            hint=suggest(text, list_presets()) + "; a file is named with its ending: ./NAME.yaml",
+            hint=suggest_nearest(text, list_presets())
+            + "; a file is named with its ending: ./NAME.yaml",
         )
     family, size = _family_of(text)
     return replace(_of_size(_shipped_whole(family), size), name=text)
@@ -178,7 +179,8 @@ class _Building:
             raise document.error(
                 f"no space is called {quote_value(name)}",
                 where,
-                hint=suggest(name, list_shipped(_PRESETS)) + "; a file is named with its ending",
+                hint=suggest_nearest(name, list_shipped(_PRESETS))
+                + "; a file is named with its ending",
             )
         folder = document.file.parent if document.file is not None else Path()
         return load_document(folder / name, type(document.error("")))

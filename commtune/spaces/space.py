@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
 from commtune.spaces.building import nearest_value
@@ -110,7 +110,7 @@ class Space:
             if parameter is None:
                 raise SpaceError(
                     f"{quote_value(name)} is not a parameter of space {self.name}",
-                    hint=suggest(name, self.by_name),
+                    hint=suggest_nearest(name, self.by_name),
                 )
             if value is not None and value not in parameter.values:
                 raise SpaceError(
@@ -174,7 +174,7 @@ class Space:
                 risks = ", ".join(owner.risks) or "see its note"
                 problems.append(f"{name} needs an opt-in ({risks}): opt_in: [{owner.name}]")
             else:
-                hint = suggest(name, sorted(known))
+                hint = suggest_nearest(name, sorted(known))
                 problems.append(f"{quote_value(name)} is not in the space ({hint})")
         return problems
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.documents import yaml_document
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document
 from commtune.errors import UnknownName
 from commtune.spaces.loading import list_presets
@@ -40,7 +40,8 @@ def find_description(name: str | Path) -> yaml_document.Document:
     if text not in list_systems():
         raise UnknownName(
             f"no system is called {quote_value(text)}",
-            hint=suggest(text, list_systems()) + "; a file is named with its ending: ./NAME.yaml",
+            hint=suggest_nearest(text, list_systems())
+            + "; a file is named with its ending: ./NAME.yaml",
         )
     return yaml_document.load_shipped(_FOLDER, text)
 
@@ -68,7 +69,7 @@ def _check_spaces(document: yaml_document.Document, system: System) -> None:
                 raise document.error(
                     f"no shipped space is called {quote_value(space)}",
                     ("libraries", i, "spaces", j),
-                    hint=suggest(space, list_presets()),
+                    hint=suggest_nearest(space, list_presets()),
                 )
 
 
@@ -86,7 +87,7 @@ def check_sources(document: yaml_document.Document, sources: Mapping[str, str]) 
             raise document.error(
                 f"{place}: no source is called {quote_value(name)}",
                 where,
-                hint=suggest(name, sources),
+                hint=suggest_nearest(name, sources),
             )
     for name in sources:
         if name not in used:
@@ -173,14 +174,14 @@ def _check_slurm(document: yaml_document.Document, system: System, slurm: Slurm)
         raise document.error(
             f"slurm.partition: {quote_value(slurm.partition)} is not among the partitions",
             ("slurm", "partition"),
-            hint=suggest(slurm.partition, slurm.partitions),
+            hint=suggest_nearest(slurm.partition, slurm.partitions),
         )
     known = slurm.partitions[slurm.partition].qos
     if slurm.qos and slurm.qos not in known:
         raise document.error(
             f"slurm.qos: {quote_value(slurm.qos)} is not among those of {slurm.partition}",
             ("slurm", "qos"),
-            hint=suggest(slurm.qos, known) or f"list it under {slurm.partition}",
+            hint=suggest_nearest(slurm.qos, known) or f"list it under {slurm.partition}",
         )
     if slurm.gpus != "none" and system.gpus is None:
         raise document.error(

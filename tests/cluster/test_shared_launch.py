@@ -14,11 +14,10 @@ from search_session import OWN_RUNS, TIMING, VARIABLE, FaultyProgram, SearchSess
 from serving_bench import build_serving_bench
 from waiting import PATIENCE_S, wait_for
 
-from commtune import process
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, local_launcher
-from commtune.cluster.local.shared_launch import SIGN, SharedLaunch, can_share_launches
+from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.documents.yaml_document import parse_document
 from commtune.kernels.bench import NativeProgram
 from commtune.model import (
@@ -203,23 +202,6 @@ def _segments(processes: list[psutil.Process]) -> list[Path]:
         for mapped in process.memory_maps()
         if mapped.path.startswith("/dev/shm/") and Path(mapped.path).exists()
     ]
-
-
-def test_one_launch_that_fails_does_not_end_sharing_where_it_has_worked() -> None:
-    said: list[str] = []
-    shared = SharedLaunch(said.append)
-    alone = process.Completed(0, None, timed_out=False, wall_s=0.1, output="")
-    assert shared.make(["run"], lambda: _standing(f"read line; echo '{SIGN}'"), PATIENCE_S)
-    shared.close()
-    for fault in range(1, 4):
-        assert shared.make(["run"], lambda: _standing("echo no luck; exit 7"), PATIENCE_S) is None
-        shared.judge(alone)
-        assert bool(said) == (fault == 3)
-    assert said[0].endswith("so each has one of its own: it ended with status 7: no luck")
-
-
-def _standing(script: str) -> process.StandingProcess:
-    return process.StandingProcess(["sh", "-c", script], environment=os.environ, sign=SIGN)
 
 
 def test_a_launch_that_ended_between_two_runs_is_started_again(session: _Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, Where
 from commtune.errors import DocumentError
@@ -38,7 +38,7 @@ def _sources(found: Catalogue, document: Document) -> Iterator[DocumentError]:
                 yield document.error(
                     f"{name}: no source is called {quote_value(key)}",
                     ("variables", name, "source", key),
-                    hint=suggest(key, found.sources),
+                    hint=suggest_nearest(key, found.sources),
                 )
     for key in found.sources:
         if key not in used and not found.sources[key].startswith("general: "):
@@ -55,7 +55,7 @@ def _parts(found: Catalogue, document: Document) -> Iterator[DocumentError]:
             yield document.error(
                 f"{name}: no part is called {quote_value(variable.part)}",
                 ("variables", name, "part"),
-                hint=suggest(variable.part, found.parts),
+                hint=suggest_nearest(variable.part, found.parts),
             )
 
 
@@ -101,7 +101,7 @@ def _need(
         yield document.error(
             f"{quote_value(need.variable)} is not a variable of {found.library}",
             (*where, "variable"),
-            hint=suggest(need.variable, found.variables),
+            hint=suggest_nearest(need.variable, found.variables),
         )
 
 
@@ -175,5 +175,5 @@ def _known(
     yield document.error(
         f"{quote_value(pattern)} is not a variable of any catalogue",
         where,
-        hint=suggest(pattern, names),
+        hint=suggest_nearest(pattern, names),
     )

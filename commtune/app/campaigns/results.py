@@ -16,7 +16,7 @@ from commtune.db.queries import results
 from commtune.db.queries.results import COLUMNS, Results, find_results
 from commtune.db.records import ResultsPage
 from commtune.documents.files import replaced_file
-from commtune.documents.nearest import suggest
+from commtune.documents.nearest import suggest_nearest
 from commtune.errors import NoAnswer, UserError
 from commtune.export.tables import write_csv, write_jsonl, write_parquet
 from commtune.formatting import format_size
@@ -70,7 +70,9 @@ def _choose_format(asked: str | None, file: Path | None) -> str:
     ending = file.suffix.lower().removeprefix(".") if file else ""
     chosen = asked or (ending if ending in _WRITERS else "csv")
     if chosen not in _WRITERS:
-        raise UserError(f"--format: {chosen!r} is no format", hint=suggest(chosen, list(_WRITERS)))
+        raise UserError(
+            f"--format: {chosen!r} is no format", hint=suggest_nearest(chosen, list(_WRITERS))
+        )
     if chosen == "parquet" and file is None:
         raise UserError(
             "Parquet can't be written to standard output",

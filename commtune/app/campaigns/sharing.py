@@ -118,7 +118,7 @@ def create_bundle(
             shown = rows() if names else Pseudonyms.of_rows(rows()).replace_in(rows())
             packed = _pack(shown, names=names)
     bundle = read_packed(packed, "the bundle")
-    signature = signatures.sign(packed, key) if key else b""
+    signature = signatures.sign_content(packed, key) if key else b""
     with replaced_file(file) as part:
         part.write_bytes(packed + signature)
     return bundle
@@ -164,7 +164,7 @@ def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
                 "commtune bundle merge FILE --unsigned SITE",
             )
         # Verified before any of it is decompressed.
-        signer = signatures.verify(packed, signature, allowed_signers)
+        signer = signatures.verify_signature(packed, signature, allowed_signers)
     return read_packed(packed, str(file), signer=signer, signed=bool(signature))
 
 

@@ -19,7 +19,7 @@ _SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,59}")
 _LINE = "NAME namespaces=\"commtune-bundle\" ssh-ed25519 AAAA..., as 'man ssh-keygen' has it"
 
 
-def sign(content: bytes, key: Path) -> bytes:
+def sign_content(content: bytes, key: Path) -> bytes:
     """Returns the signature of a content, as ASCII text.
 
     Args:
@@ -46,7 +46,7 @@ def sign(content: bytes, key: Path) -> bytes:
         return signature.read_bytes()
 
 
-def verify(content: bytes, signature: bytes, allowed: Path) -> str:
+def verify_signature(content: bytes, signature: bytes, allowed: Path) -> str:
     """Verifies a signature; returns the signer's name in the file of allowed signers.
 
     Raises:

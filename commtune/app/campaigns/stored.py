@@ -236,6 +236,14 @@ def find_campaign(name: str, db: str | None = None) -> CampaignDescription:
     return describe_campaign(database_url(db), name)
 
 
+def is_unfinished(name: str, db: str | None) -> bool:
+    """Whether a campaign is stored, and has not come to its end."""
+    try:
+        return find_campaign(name, db).finished is None
+    except (NoAnswer, UnknownName):
+        return False
+
+
 def find_stored(name: str, db: str | None = None) -> CampaignDescription | ProfileAnswer:
     """Returns the campaign of a name, or else the profile (``CAMPAIGN/PROFILE``, name, number).
 

@@ -28,7 +28,7 @@ from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import ProfileAnswer
 from commtune.db.records import Standing as Standing
-from commtune.errors import NoAnswer, UnknownName
+from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
 
@@ -162,16 +162,6 @@ def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
     from commtune.app.profiles.nominal_share import Share
 
     return Share.of_answer(row, stored, db)
-
-
-def is_unfinished(campaign: str, db: str | None) -> bool:
-    """Whether a campaign of this name is stored here, and has not come to its end."""
-    from commtune.db.queries.description import describe_campaign
-
-    try:
-        return bool(campaign) and describe_campaign(database_url(db), campaign).finished is None
-    except (NoAnswer, UnknownName):
-        return False
 
 
 def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:

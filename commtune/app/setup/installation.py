@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import CommtuneError, UserError
 from commtune.kernels import build, tuner_build
 from commtune.kernels.toolchains import Toolchain
@@ -46,7 +46,7 @@ def build_benchmark(
     """
     if gpu not in _GPUS:
         raise UserError(
-            f"--gpu: {quote_value(gpu)} is not a known value", hint=suggest(gpu, _GPUS)
+            f"--gpu: {quote_value(gpu)} is not a known value", hint=suggest_nearest(gpu, _GPUS)
         )
     if architectures and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")

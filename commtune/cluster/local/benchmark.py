@@ -102,14 +102,14 @@ class LocalBenchmark:
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
         """Reads a run that an earlier controller started; ends its remaining processes."""
-        first_at = process_trees.end_marked({request.run_id, self._marker})
+        process_trees.end_marked({request.run_id, self._marker})
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         written = kept_file(records)
         if found.footer is None:
             # The time of its last sign of life.
             last_at = written.stat().st_mtime if exists(written) else time.time()
-            self._sweep(min(first_at, last_at - _RECENT_S))
+            self._sweep(last_at - _RECENT_S)
             return None
         finished_at = written.stat().st_mtime
         elapsed_s = float(found.footer.get("elapsed_s", 0.0))

@@ -24,7 +24,7 @@ _READ_ANEW = ("NCCL_", "RCCL_", "OFI_NCCL_")
 #: Number of first runs in a session with a launch of their own, to learn what later phases cost.
 _OWN_FIRST = 4
 #: Number of runs that failed in a shared launch but not alone, after which no launch is shared any
-#: more; a single one suffices if it was its launch's first run, and none was ever good.
+#: more; a single one suffices if it was its launch's first run, and another launch did no better.
 _MOST_FAULTS = 3
 #: Time limit of the whole launch, seconds; each run has a limit of its own.
 LONGEST_S = 1e5
@@ -64,9 +64,7 @@ class SharedLaunch:
     _own_runs: int = 0
     _faults: int = 0
     _was_first: bool = False
-    _was_late: bool = False
-    _was_good: bool = False
-    _failure: str = ""
+    _last: process.Completed | None = None
 
     def takes(self, request: RunRequest, words: Sequence[str]) -> bool:
         """Whether to make a run here; if not, ends the launch, which would disturb that run."""
@@ -85,35 +83,32 @@ class SharedLaunch:
     ) -> process.Completed | None:
         """Makes a run; ``None`` if it failed and the shared launch may be to blame.
 
-        Repeat it in a launch of its own then, and pass the result to ``judge``. A run that timed
-        out is not repeated, unless it was the launch's first.
+        Repeat it in a launch of its own then (``failed_at_once``: in another shared one before),
+        and pass the result to ``judge``. A run that timed out is not repeated, unless it was the
+        launch's first.
         """
         self._was_first = self._standing is None or not self._standing.is_running
         if self._standing is None or self._was_first:
             self.close()  # it may have ended by itself, after a long time without a run
             self._standing = start()
         line = "\t".join([f"{limit_s + _BEYOND_LIMIT_S:.3f}", *order])
-        completed = self._standing.ask(line, limit_s)
-        self._was_late = completed.timed_out
-        self._was_good |= completed.ok
-        self._failure = _describe_end(completed)
+        self._last = completed = self._standing.ask(line, limit_s)
         is_settled = completed.ok or (completed.timed_out and not self._was_first)
         return completed if is_settled else None
 
     @property
     def failed_at_once(self) -> bool:
         """Whether the last launch failed at its first run, within the time limit."""
-        return self._was_first and not self._was_late
+        return self._was_first and self._last is not None and not self._last.timed_out
 
     def judge(self, alone: process.Completed) -> None:
         """Learns from a run's own launch whether the shared one was to blame for its failure."""
-        if not alone.ok:
+        if not alone.ok or self._last is None:
             return  # the configuration is to blame
-        self._faults += 1 if self._was_good or not self._was_first else _MOST_FAULTS
+        self._faults += _MOST_FAULTS if self._was_first else 1
         if self._faults >= _MOST_FAULTS:
-            self.say(
-                f"runs can't share a launch here, so each has one of its own: {self._failure}"
-            )
+            why = _describe_end(self._last)
+            self.say(f"runs can't share a launch here, so each has one of its own: {why}")
 
     def used_s(self) -> float:
         """Returns the CPU seconds of the current launch."""

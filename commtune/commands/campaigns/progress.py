@@ -11,7 +11,7 @@ from typing import TextIO
 
 from commtune.app.progress import LineReporter, describe_progress
 from commtune.formatting import format_wall_time
-from commtune.streams import escape_text, unescaped
+from commtune.streams import escape_text, underlying_stream
 from commtune.tuner.ports import Progress
 
 _REDRAW_EVERY_S = 0.2
@@ -33,7 +33,7 @@ class _TerminalReporter:
             BarColumn(bar_width=24),
             TextColumn("{task.fields[numbers]}"),
             console=Console(
-                file=unescaped(stream or sys.stderr), force_terminal=True, highlight=False
+                file=underlying_stream(stream or sys.stderr), force_terminal=True, highlight=False
             ),
             auto_refresh=False,
             transient=True,

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from commtune import formatting as text
+from commtune.app.campaigns.stored import is_unfinished
 from commtune.app.campaigns.tuning import (
     CampaignResult,
     prepare_campaign,
     replay_campaign,
     tune_campaign,
 )
-from commtune.app.profiles.best import is_unfinished
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
@@ -59,7 +59,7 @@ def run_campaign(
     Args:
         campaign: its file; without one, the document or the recording describes it.
         document: what was given by flags, in the keys of a campaign file.
-        again: the command that continues it; of flags, without a larger budget.
+        again: the command that continues it; if it was given by flags, its budget is doubled here.
     """
     grid = None if replay is None else load_grid(replay)
     spec, mpi_found = campaign_control.when_usable(

@@ -16,7 +16,7 @@ from commtune.app.profiles.answers import (
     size_table,
     size_table_data,
 )
-from commtune.app.profiles.best import BestRow, Standing, Support, is_unfinished
+from commtune.app.profiles.best import BestRow, Standing, Support
 from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour
 from commtune.commands.options import (
     DbOption,
@@ -108,13 +108,18 @@ def best_command(
 
 
 def _next_step(op: Operation, size: int, filters: Mapping[str, Any], db: str | None) -> str:
-    """The command that measures it; empty where flags or this machine can't."""
+    """The command that measures it or continues its campaign; empty where none can."""
+    from commtune.app.campaigns.stored import is_unfinished  # only a question in vain needs it
+
+    if is_service(database_url(db)):
+        return ""
     asked = {name: value for name, value in filters.items() if value is not None}
-    if not is_service(database_url(db)) and is_unfinished(asked.get("campaign", ""), db):
+    campaign = asked.get("campaign")
+    if campaign and is_unfinished(campaign, db):
         again = f"'{called_as()} tune' with its file or flags continues it"
-        return f"\n{asked['campaign']} has not finished its confirmation\nnext: {again}"
-    unfit = op.is_own or op is Operation.MATRIX or asked.get("backend") == Backend.COMMAND
-    unfit = unfit or not size or is_service(database_url(db))
+        return f"\n{campaign} has not finished its confirmation\nnext: {again}"
+    is_flagless = op.is_own or op is Operation.MATRIX or asked.get("backend") == Backend.COMMAND
+    unfit = is_flagless or not size
     if asked.pop("nodes", 1) != 1 or unfit or asked.keys() - {"ranks", "backend"}:
         return ""
     more = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items())

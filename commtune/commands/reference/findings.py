@@ -13,7 +13,7 @@ import typer
 from commtune.campaign.reproducing import YOUR_PROJECT, write_reproduction
 from commtune.commands.options import JsonOption, called_as, print_json
 from commtune.documents.files import write_new_file, writing_file
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UnknownName, UserError
 from commtune.formatting import format_count, format_size, wrap_text
 from commtune.systems.findings import Finding, NamedFinding, all_findings
@@ -79,7 +79,8 @@ def findings_list_command(
     """List published results for the described systems, for campaigns to reproduce."""
     if system and system not in list_systems():
         raise UnknownName(
-            f"no system is called {quote_value(system)}", hint=suggest(system, list_systems())
+            f"no system is called {quote_value(system)}",
+            hint=suggest_nearest(system, list_systems()),
         )
     found = [one for one in all_findings() if not system or system in one.finding.systems]
     if json_output:
@@ -112,7 +113,7 @@ def findings_reproduce_command(
     if name not in known:
         raise UnknownName(
             f"there is no finding {quote_value(name)}",
-            hint=suggest(name, known) or f"{called_as()} findings list",
+            hint=suggest_nearest(name, known) or f"{called_as()} findings list",
         )
     chosen = _system(known[name], system)
     texts = write_reproduction(known[name], chosen, account)

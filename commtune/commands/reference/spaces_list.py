@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from commtune.commands.options import JsonOption, print_json
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UnknownName
 from commtune.formatting import format_many, format_table
 
@@ -25,7 +25,7 @@ def spaces_list_command(
         known = sorted({space["library"] for space in spaces})
         if library not in known:
             message = f"no shipped space is for a library {quote_value(library)}"
-            raise UnknownName(message, hint=suggest(library, known))
+            raise UnknownName(message, hint=suggest_nearest(library, known))
         spaces = [space for space in spaces if space["library"] == library]
     if json_output:
         print_json(spaces)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from commtune.commands.options import JsonOption, print_json
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UnknownName
 from commtune.formatting import format_table, wrap_text
 from commtune.systems.loading import list_systems
@@ -35,7 +35,9 @@ def _of(asked: str) -> list[ReferenceSettings]:
     if not found and asked not in list_systems():
         raise UnknownName(
             f"no system and no reference settings are called {quote_value(asked)}",
-            hint=suggest(name, [*sorted(known | set(list_systems())), *all_reference_settings()]),
+            hint=suggest_nearest(
+                name, [*sorted(known | set(list_systems())), *all_reference_settings()]
+            ),
         )
     return found
 

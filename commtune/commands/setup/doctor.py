@@ -13,7 +13,7 @@ import typer
 from commtune.app.setup.doctor import Check, Status, diagnose_machine
 from commtune.commands.options import DbOption, JsonOption, print_json
 from commtune.formatting import format_table, wrap_text
-from commtune.streams import escape_text, unescaped
+from commtune.streams import escape_text, underlying_stream
 
 _COLORS = {Status.OK: "green", Status.MISSING: "red", Status.WARNING: "yellow"}
 
@@ -40,7 +40,7 @@ def _print_checks(checks: Sequence[Check]) -> None:
             wrap_text(line[at:], first=line[:at], indent=" " * at, width=width) for line in lines
         )
         lines = [_color(line, c.status) for line, c in zip(wrapped, checks, strict=True)]
-    print("\n".join([header, *lines]), file=unescaped(sys.stdout))
+    print("\n".join([header, *lines]), file=underlying_stream(sys.stdout))
 
 
 def _color(line: str, status: Status) -> str:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.db.bundle.rows import TABLES, Row, stored_type
-from commtune.db.checked_values import check_of, shown
+from commtune.db.checked_values import check_of, shorten_value
 from commtune.db.inspection import unreadable_columns
 from commtune.db.shapes import kind_of
 from commtune.errors import UserError
@@ -59,11 +59,11 @@ class RowChecker:
             case [str(name), dict(values)] if name in TABLES:
                 table = TABLES[name]
             case _:
-                raise BadRow(f"{shown(line)} is no row")
+                raise BadRow(f"{shorten_value(line)} is no row")
         check_plain(values)
         self._follow(name)
         if unknown := values.keys() - table.c.keys():
-            raise BadRow(f"{name} has no column {shown(min(unknown))}")
+            raise BadRow(f"{name} has no column {shorten_value(min(unknown))}")
         try:
             found = {c.name: _value(c, values.get(c.name)) for c in table.columns}
             self._check_whole(name, found)
@@ -125,7 +125,7 @@ def check_plain(value: Any, depth: int = 0) -> None:
         raise BadRow("nested too deeply")
     if isinstance(value, str):
         if "\0" in value or check_of(str)(value):
-            raise BadRow(f"{shown(value)} is no text")
+            raise BadRow(f"{shorten_value(value)} is no text")
     elif isinstance(value, dict):
         for name, one in value.items():
             check_plain(name)
@@ -134,7 +134,7 @@ def check_plain(value: Any, depth: int = 0) -> None:
         for one in value:
             check_plain(one, depth + 1)
     elif isinstance(value, int) and abs(value) >= 2**63:
-        raise BadRow(f"{shown(value)} is too large")
+        raise BadRow(f"{shorten_value(value)} is too large")
 
 
 def _value(column: sa.Column[Any], plain: Any) -> Any:
@@ -154,7 +154,7 @@ def _value(column: sa.Column[Any], plain: Any) -> Any:
         try:
             return base64.b64decode(plain, validate=True)
         except (TypeError, ValueError, binascii.Error):
-            raise BadRow(f"{column.name}: {shown(plain)} is no base 64") from None
+            raise BadRow(f"{column.name}: {shorten_value(plain)} is no base 64") from None
     if problem := check_of(kind)(plain):
         raise BadRow(f"{column.name}: {problem}")
     inner = stored_type(column)

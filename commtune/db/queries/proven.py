@@ -8,7 +8,7 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import PROFILE, campaign_names, common_fields, read_evidence
 from commtune.db.records import StoredProfile
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UnknownName
 from commtune.model import Workload
 
@@ -45,7 +45,7 @@ def proven_profiles(
         if unknown := [name for name in names or () if name not in known]:
             raise UnknownName(
                 f"there is no campaign {quote_value(unknown[0])} to learn from",
-                hint=suggest(unknown[0], known) or "commtune status",
+                hint=suggest_nearest(unknown[0], known) or "commtune status",
             )
         wanted = {f"name{i}": name for i, name in enumerate(names or ())}
         of = f"AND c.name IN ({', '.join(f':{one}' for one in wanted)})" if wanted else ""

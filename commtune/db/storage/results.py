@@ -126,7 +126,7 @@ class StoredCourse(Transactions):
 
     @waits_for_database
     def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
-        """Replaces the campaign's profiles at once; the same ones keep their numbers and dates."""
+        """Replaces a campaign's profiles in one transaction; equal ones keep number and date."""
         mine = PROFILES.c.campaign_id == campaign_id
         earlier = select(PROFILES.c.id).where(mine)
         created = time.time()

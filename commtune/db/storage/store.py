@@ -130,7 +130,10 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
 
     @waits_for_database
     def finish_campaign(self, campaign_id: int) -> None:
-        """Stores that the campaign is finished, if runs followed; releases its lock at once."""
+        """Stores that the campaign is finished, and releases its lock, in one transaction.
+
+        The date stays if it was finished before, and no run followed.
+        """
         owner = self._owners.get(campaign_id)
         this, before = CAMPAIGNS.c.id == campaign_id, CAMPAIGNS.c.finished
         later = exists().where(RUNS.c.campaign_id == campaign_id, RUNS.c.started_at > before)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.yaml_document import (
     list_shipped,
     load_shipped,
@@ -53,7 +53,7 @@ def load_catalogue(library: str) -> Catalogue:
     if library not in list_libraries():
         raise UnknownName(
             f"no library of the catalogue is called {quote_value(library)}",
-            hint=suggest(library, list_libraries()),
+            hint=suggest_nearest(library, list_libraries()),
         )
     # Tests of the shipped files check what the types can't express, to save time here.
     return validate_document(load_shipped(_FOLDER, library), Catalogue)

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, StrictUndefined
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UserError
 from commtune.systems.detection.recognition import gpu_names, is_trade_name
 from commtune.systems.detection.seen import SeenMachine, SeenPartition, SeenSlurm
@@ -122,7 +122,7 @@ def _partition(slurm: SeenSlurm | None, wanted: str) -> SeenPartition | None:
         return found
     raise UserError(
         f"--partition: sinfo lists no partition {quote_value(wanted)}",
-        hint=suggest(wanted, [p.name for p in slurm.partitions]),
+        hint=suggest_nearest(wanted, [p.name for p in slurm.partitions]),
     )
 
 

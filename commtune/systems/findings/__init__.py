@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, list_shipped, load_shipped
@@ -27,7 +27,7 @@ _FOLDER = "systems/findings"
 def _operation(word: object) -> object:
     if word not in list(Operation):
         raise QuantityError(
-            f"{quote_value(word)} is not an operation", hint=suggest(str(word), Operation)
+            f"{quote_value(word)} is not an operation", hint=suggest_nearest(str(word), Operation)
         )
     return word
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, list_shipped, load_shipped
 from commtune.errors import UnknownName
@@ -126,7 +126,7 @@ def find_reference_settings(name: str) -> ReferenceSettings:
     if word not in all_reference_settings():
         raise UnknownName(
             f"no reference settings are called {quote_value(word)}",
-            hint=suggest(word, all_reference_settings())
+            hint=suggest_nearest(word, all_reference_settings())
             + "; all: commtune systems reference-settings",
         )
     return all_reference_settings()[word]
@@ -158,7 +158,7 @@ def _check_below(
         raise document.error(
             f"{name}: no other set here is called {quote_value(entry.on_top_of)}",
             where,
-            hint=suggest(entry.on_top_of, others),
+            hint=suggest_nearest(entry.on_top_of, others),
         )
     if further := file.sets[entry.on_top_of].on_top_of:
         raise document.error(
