@@ -33,7 +33,7 @@ from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Configuration, Operation
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
-from commtune.spaces.catalogue_facts import list_doubts
+from commtune.spaces.catalogue_facts import list_remarks
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import load_space
 from commtune.spaces.reference_additions import unread_here
@@ -149,7 +149,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     # The check takes a while, and shipped spaces have no misspelled names.
     is_own = bool(file.extend) or is_path(file.space)
     said = (
-        *(list_doubts(plan.space) if is_own else ()),
+        *(list_remarks(plan.space) if is_own else ()),
         rounded_words(plan.workload),
         found_words(own, uses_scheduler=request is not None),
         network_words(plan.space, request),

@@ -16,7 +16,7 @@ from commtune.app.campaigns.progress import read_progress
 from commtune.app.measure.past_verifications import read_verifications
 from commtune.app.profiles.answers import answer_question
 from commtune.app.profiles.reporting import render_campaign_report
-from commtune.app.profiles.use import usable_formats
+from commtune.app.profiles.use import list_usable_formats
 from commtune.errors import UserError
 from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
 from commtune.service import live
@@ -105,7 +105,7 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
 def _formats(found: Mapping[str, Any] | None, db: str) -> list[str]:
     if not found or not found["environment"]:
         return []
-    return usable_formats(stored.find_profile(str(found["best"]["id"]), db))
+    return list_usable_formats(stored.find_profile(str(found["best"]["id"]), db))
 
 
 def _answer_rows(best: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -184,7 +184,7 @@ def _profile(answer: stored.ProfileAnswer, zoom: Mapping[str, Any]) -> dict[str,
         "table": evidence_table(point_rows(_inside(profile, zoom))),
         "variables": profile.contributions,
         "is_likely": profile.verdict is Verdict.LIKELY,
-        "formats": usable_formats(answer),
+        "formats": list_usable_formats(answer),
         "simulated": profile.simulated,
     }
 

@@ -125,7 +125,7 @@ def _values_of(fact: KnownVariable) -> dict[str, Any]:
     return {"kind": variable.type, "values": numbers, "also": list(variable.range.also)}
 
 
-def list_doubts(space: Space) -> list[str]:
+def list_remarks(space: Space) -> list[str]:
     """Returns remarks on names that are most likely misspelled, and on numbers not known."""
     numbers = (_unknown_numbers(parameter) for parameter in space.parameters)
     return [*list_misspelled_names(space.variables), *filter(None, numbers)]

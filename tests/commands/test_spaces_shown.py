@@ -13,7 +13,7 @@ from commtune.commands.reference import spaces as command
 from commtune.commands.reference.spaces_list import spaces_list_command
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces.catalogue_facts import list_doubts
+from commtune.spaces.catalogue_facts import list_remarks
 from commtune.spaces.loading import list_presets, load_space
 from commtune.systems.loading import build_system, load_system
 
@@ -134,7 +134,7 @@ def test_numbers_that_the_catalogue_lacks_are_noted(
 
 @pytest.mark.parametrize("name", list_presets())
 def test_shipped_spaces_raise_no_doubts(name: str) -> None:
-    assert list_doubts(load_space(name)) == []
+    assert list_remarks(load_space(name)) == []
 
 
 def test_a_campaign_with_an_unknown_strategy_is_wrong(

@@ -59,7 +59,7 @@ def export_profile(
     return rendered
 
 
-def usable_formats(answer: ProfileAnswer) -> list[str]:
+def list_usable_formats(answer: ProfileAnswer) -> list[str]:
     """Returns the formats in which a profile can be exported, also if it is only likely."""
     usable = []
     for name in FORMATS:

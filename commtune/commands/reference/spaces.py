@@ -12,7 +12,7 @@ from commtune.commands.reference.validation import validate_files
 from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError
 from commtune.formatting import format_many, wrap_text
-from commtune.spaces.catalogue_facts import list_doubts
+from commtune.spaces.catalogue_facts import list_remarks
 from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
@@ -129,4 +129,4 @@ def _counted(file: Path) -> str:
         counted = f", {format_many(space.count())} configurations"
     except SpaceError as error:
         raise SpaceError(error.problem, file=file, hint=error.hint) from error
-    return "\n  note: ".join([counted, *list_doubts(space)])
+    return "\n  note: ".join([counted, *list_remarks(space)])
