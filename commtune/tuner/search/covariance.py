@@ -8,7 +8,7 @@ eigendecomposition of each factor (Rasmussen & Williams 2006; Rakitsch et al. 20
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -36,6 +36,9 @@ _STEPS = (3.0, 1.8)
 #: variable). Meanwhile each configuration is granted an effect of its own with at least the third
 #: as variance, so that what no parameter explains does not pass for the effect of one.
 _LEAST_EVIDENCE, _LEAST_EVIDENCE_ALONE, _LEAST_OWN = 3.0, 6.0, 0.02
+#: Shares of that variance which interactions of the parameters kept so far may explain. What is
+#: left for each configuration is at least this share of a run's noise (variance).
+_INTERACTION_SHARES, _LEAST_OWN_NOISE = (0.0, 0.5, 0.8, 0.95, 0.99), 0.1
 #: The prior of weights: log likelihood lost for each factor of e from where a weight starts.
 _WEIGHT_PENALTY = 0.3
 
@@ -47,12 +50,12 @@ class Similarity:
     Attributes:
         left, right: factors (rows x values, values x rows, over all values of all parameters)
             whose product sums the similarity of two configurations' values over parameters.
-        is_equal: whether two configurations are the same, and not the default.
+        own: similarity of their own effects: 1 if both are the same and not the default, else 0.
     """
 
     left: Matrix
     right: Matrix
-    is_equal: Flags
+    own: Matrix
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,8 @@ class Covariance:
         left, right = self._indicators(one), self._indicators(other)
         common = left @ right.T
         is_set = np.outer(one.any(axis=1), np.ones(len(other), dtype=bool))
-        is_equal: Flags = is_set & (common == one.shape[1])
-        return Similarity(left @ self._value_similarity, right.T, is_equal)
+        own: Matrix = (is_set & (common == one.shape[1])).astype(np.float64)
+        return Similarity(left @ self._value_similarity, right.T, own)
 
     def _indicators(self, rows: Rows) -> Matrix:
         found: Matrix = (rows[:, self._owner] == self._place).astype(np.float64)
@@ -110,14 +113,14 @@ class Covariance:
     def between_rows(self, similarity: Similarity) -> Matrix:
         """Returns the covariance between the configurations of two lists of rows."""
         weights = self.values[_WEIGHTS:][self._owner]
-        return self._sum((similarity.left * weights) @ similarity.right, similarity.is_equal)
+        return self._sum((similarity.left * weights) @ similarity.right, similarity.own)
 
     def prior_variance(self, rows: Rows) -> Matrix:
         """Returns the prior variance of each configuration."""
         is_set = (rows > 0).astype(np.float64)
         return self._sum(is_set @ self.values[_WEIGHTS:], np.asarray(rows.any(axis=1)))
 
-    def _sum(self, common: Matrix, own: Flags) -> Matrix:
+    def _sum(self, common: Matrix, own: Matrix | Flags) -> Matrix:
         scale, of_own = self.values[: _OWN + 1]
         found: Matrix = scale * (common + of_own * own)
         return found
@@ -161,7 +164,8 @@ class Covariance:
         """Finds the parameters (by number) that the runs give too little evidence for.
 
         Forward selection by marginal likelihood. Backward elimination may drop the parameter that
-        matters, where many occur together. The last returned has the most evidence.
+        matters, where many occur together. The last returned has the most evidence. Interactions
+        of those that are kept don't count as noise (see ``_fit_interactions``).
 
         Args:
             is_last_test: whether no ablation follows, so that more evidence is needed.
@@ -171,9 +175,9 @@ class Covariance:
         self.values[_OWN] = max(self.values[_OWN], _LEAST_OWN)
         known, weights = before[_WEIGHTS:], self.values[_WEIGHTS:]
         weights[:] = 0.0
-        idle = list(range(len(known)))
+        idle, share = list(range(len(known))), 0.0
         while idle:
-            now = Posterior(self, observed)
+            now, share = self._fit_interactions(observed, weights > 0, share)
             growth = {
                 n: now.likelihood_growth(*self._factors(observed.similarity, n, known[n]))
                 for n in idle
@@ -185,6 +189,33 @@ class Covariance:
             weights[place] = known[place]
         self.values[:] = before
         return idle
+
+    def _fit_interactions(
+        self, observed: Observed, kept: Flags, least_share: float
+    ) -> tuple[Posterior, float]:
+        """Finds the most likely share of interactions in own effects; returns the posterior too.
+
+        Configurations that set the kept parameters alike share what these bring together.
+        Without that, a large interaction is taken for a large effect of each configuration, which
+        hides smaller effects of other parameters.
+
+        Args:
+            kept: flags of parameters.
+            least_share: where the search for the share begins; it ends at the first maximum.
+        """
+        similarity, rows = observed.similarity, observed.rows[:, kept]
+        alike = np.all(rows[:, None] == rows, axis=-1) & np.any(rows, axis=1)[:, None]
+        least = _LEAST_OWN_NOISE * float(np.diag(observed.noise).mean())
+        least /= self.values[_SCALE] * self.values[_OWN]
+        best: tuple[Posterior, float] | None = None
+        for share in (share for share in _INTERACTION_SHARES if share >= least_share):
+            own = max(1 - share, least) * similarity.own + share * alike
+            found = Posterior(self, replace(observed, similarity=replace(similarity, own=own)))
+            if best is not None and found.log_likelihood <= best[0].log_likelihood:
+                break
+            best = found, share
+        assert best is not None
+        return best
 
 
 class Posterior:

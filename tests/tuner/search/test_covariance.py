@@ -9,7 +9,7 @@ from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces.loading import build_space
 from commtune.tuner.search.covariance import Covariance, Observed, Posterior
-from commtune.tuner.search.encoding import Encoding
+from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 
 SPACE = build_space(
     parse_document(
@@ -35,13 +35,17 @@ def _draw(count: int, seed: int) -> list[Configuration]:
 
 def _observe(configurations: list[Configuration], seed: int, effect: float = 0.0) -> Observed:
     """Noise, and what V0 does where it is set; in units of the noise's scale."""
-    rng = np.random.default_rng(seed)
     rows = _ENCODING.rows([DEFAULT, *configurations])
-    gains = effect * (rows[:, :1] > 0)
+    return _observe_gains(rows, effect * (rows[:, 0] > 0), seed)
+
+
+def _observe_gains(rows: Rows, gains: Matrix, seed: int) -> Observed:
+    """Configurations with a gain each, the same at every size, and noise."""
+    rng = np.random.default_rng(seed)
     return Observed(
         rows=rows,
         similarity=_covariance().compare_rows(rows, rows),
-        means=gains + 0.1 * rng.standard_normal((len(rows), len(_SIZES))),
+        means=gains[:, None] + 0.1 * rng.standard_normal((len(rows), len(_SIZES))),
         share=1 / rng.integers(1, 5, len(rows)),
         noise=0.01 * (0.4 * np.eye(len(_SIZES)) + 0.6),
     )
@@ -68,3 +72,13 @@ def test_only_what_does_something_stays(seed: int) -> None:
     idle = covariance.find_idle(_observe(_draw(60, seed), seed, effect=1.0), is_last_test=True)
     assert {*range(8)} - {*idle} == {0}
     assert (covariance.values == before).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_interaction_hides_no_smaller_effect(seed: int) -> None:
+    rows = _ENCODING.rows([DEFAULT, *_draw(120, seed)])
+    # Either of two values is enough, which no sum of effects says.
+    is_fast = (rows[:, 0] == 1) | (rows[:, 1] == 2)
+    gains = 1.0 * is_fast + 0.25 * (rows[:, 2] > 0)
+    idle = _covariance().find_idle(_observe_gains(rows, gains, seed), is_last_test=True)
+    assert {*range(8)} - {*idle} == {0, 1, 2}
