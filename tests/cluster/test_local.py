@@ -324,15 +324,17 @@ def test_a_run_without_records_is_not_recovered_and_its_processes_are_ended(
 ) -> None:
     benchmark = laboratory.benchmark("")
     word = f"orphan-{laboratory.folder.name}-{id(laboratory)}"
+    # Names that no other worker's runs have: those are ended, too.
+    other, own = (f"{word}-{number}" for number in (1, 2))
     orphan = subprocess.Popen(
         [sys.executable, "-S", "-c", "import time; time.sleep(600)", word],
-        env={process_trees.MARKER: "run1"},
+        env={process_trees.MARKER: own},
         start_new_session=True,
     )
     wait_until_living(word, 1)
-    assert benchmark.recover(request("run2")) is None
+    assert benchmark.recover(request(other)) is None
     assert living(word) != {}
-    assert benchmark.recover(request("run1")) is None
+    assert benchmark.recover(request(own)) is None
     assert living(word) == {}
     orphan.wait()
 
@@ -340,8 +342,9 @@ def test_a_run_without_records_is_not_recovered_and_its_processes_are_ended(
 def test_a_run_that_was_cut_short_is_not_recovered(laboratory: _Laboratory) -> None:
     benchmark = laboratory.benchmark("")
     benchmark.folder.mkdir()
-    benchmark.records_of("run1").write_text(json.dumps({"record": "header"}) + "\n")
-    assert benchmark.recover(request()) is None
+    run_id = f"short-{laboratory.folder.name}-{id(laboratory)}"
+    benchmark.records_of(run_id).write_text(json.dumps({"record": "header"}) + "\n")
+    assert benchmark.recover(request(run_id)) is None
 
 
 def test_a_run_says_what_others_used_meanwhile(laboratory: _Laboratory) -> None:

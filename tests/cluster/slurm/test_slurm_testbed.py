@@ -96,6 +96,18 @@ def test_the_wrong_kind_of_mpi_comes_up_as_many_worlds_of_one(
     assert [(rank, size, total) for rank, size, _, total, _ in seen] == [("0", "1", "1")] * 4
 
 
+def test_mpi_on_this_host_uses_no_network_that_ends_with_a_cluster(
+    isolated_slurm: Cluster, programs: dict[str, tuple[MpiInstallation, Path]]
+) -> None:
+    config = isolated_slurm.call("scontrol", "show", "config")
+    (number,) = set(re.findall(r"\b198\.18\.(\d+)\.254\b", config))
+    mpi, program = programs["mpich"]
+    environment = {"PATH": os.environ["PATH"], **mpi.environment, "UCX_NET_DEVICES": "none"}
+    done = process.run_process([program], environment=environment, timeout_s=PATIENCE_S)
+    assert "'lo'(tcp)" in done.output  # UCX lists the devices that it could use
+    assert f"'cts{number}'" not in done.output
+
+
 def test_a_node_that_dies_takes_its_job_along_and_comes_back(
     slurm: Cluster, tmp_path: Path
 ) -> None:

@@ -174,9 +174,13 @@ class IsolatedNodes:
 
     def _make_switch(self) -> None:
         outside = f"cts{self.place.number}"
+        # The label makes it the address of an alias: so UCX, as in MPICH, finds none of the
+        # interface itself and passes it over. MPI_Init fails where an interface that it uses goes
+        # meanwhile, and this one goes with the cluster.
+        address = f"addr add {self.place.head}/24 dev {outside} label {outside}:0"
         self._ip(
             [f"link add {outside} type veth peer name head netns {self._first(SWITCH)}"],
-            [f"addr add {self.place.head}/24 dev {outside}", f"link set {outside} up"],
+            [address, f"link set {outside} up"],
         )
         self._ip(
             ["link add bridge type bridge forward_delay 0", "link set bridge up"],
