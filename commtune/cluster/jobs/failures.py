@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commtune.cluster.job_states import JobState, PendingReason, Policy
+from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.scheduler import Scheduler, SchedulerFault
@@ -119,7 +119,7 @@ class StopPolicy:
         """Evaluates how a job ended; its launcher could not reach the nodes in ``lost``."""
         if lost or (end.state is JobState.NODE_FAILURE and nodes):
             self._take_node_failure(tracked.job.number, nodes, frozenset(lost))
-        elif end.state.policy is Policy.STOP and not tracked.adopted:
+        elif end.state.stops_campaign and not tracked.adopted:
             self._stop = EnvironmentFault(
                 f"the campaign stops: {end.why}",
                 hint=f"{_GOES_ON}\n'commtune cancel' ends jobs that are still there",
