@@ -59,7 +59,9 @@ def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
 
 
-def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+def ask_slurm(
+    arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 60.0
+) -> str:
     """Runs a Slurm command; returns its standard output and error together.
 
     Raises:
@@ -75,6 +77,16 @@ def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_
     if completed.ok:
         return completed.output
     raise fault_of_program(arguments[0], completed, classify_error(completed.output), timeout_s)
+
+
+def ask_if_there(
+    arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 60.0
+) -> str:
+    """As ``ask_slurm``, but returns nothing if it fails: the answer is optional."""
+    try:
+        return ask_slurm(arguments, environment, timeout_s)
+    except (SlurmFault, MissingComponent):
+        return ""
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,14 +14,13 @@ from pathlib import Path
 from commtune.cluster.placement import Topology, expand_readable_hosts
 from commtune.cluster.scheduler import Site
 from commtune.cluster.slurm.allocation import read_topology
-from commtune.cluster.slurm.client import SlurmScheduler, ask_slurm
+from commtune.cluster.slurm.client import SlurmScheduler, ask_if_there, ask_slurm
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.shared_answer import ask_of_site
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 
-_TIMEOUT_S = 60.0
 #: Time limit, seconds, where a user waits for the answer.
 _PATIENCE_S = 10.0
 _CONFIG = ("scontrol", "show", "config")
@@ -74,9 +73,9 @@ def _read_site(answer: str) -> Site:
 
 def _ask_site(environment: Mapping[str, str]) -> str:
     """Returns as JSON what ``_read_site`` reads; a site may have no topology configured."""
-    config = ask_slurm(_CONFIG, environment, _TIMEOUT_S)
+    config = ask_slurm(_CONFIG, environment)
     try:
-        network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)
+        network = ask_slurm(("scontrol", "show", "topology"), environment)
     except SlurmFault:
         network = ""
     keeps_accounts = SlurmScheduler(environment).has_accounts()
@@ -87,12 +86,12 @@ def cluster_name(environment: Mapping[str, str]) -> str:
     """Returns the name of the cluster that this machine belongs to; empty if unknown."""
     if inside := environment.get("SLURM_CLUSTER_NAME"):
         return inside
-    return _read_config(_ask_for_person(_CONFIG, environment)).get("ClusterName", "")
+    return _read_config(ask_if_there(_CONFIG, environment, _PATIENCE_S)).get("ClusterName", "")
 
 
 def explain_silence(environment: Mapping[str, str]) -> str:
     """Explains which of Slurm's daemons doesn't answer, and what follows; empty if all do."""
-    if not _ask_for_person(_CONFIG, environment):
+    if not ask_if_there(_CONFIG, environment, _PATIENCE_S):
         return "slurmctld does not answer ('scontrol ping'): it takes no jobs now"
     silent = explain_silent_accounts(environment)
     return silent and f"{silent} ('sacct'): node-hours are taken from the jobs' own times"
@@ -116,20 +115,13 @@ def explain_silent_accounts(environment: Mapping[str, str]) -> str:
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:
     """Describes Slurm as seen from ``host``; ``None`` if there is none or it doesn't answer."""
-    config = _ask_for_person(_CONFIG, environment)
+    config = ask_if_there(_CONFIG, environment, _PATIENCE_S)
     if not config:
         return None
-    listed = _ask_for_person(("sinfo", "--noheader", f"--format={_PARTITION_FORMAT}"), environment)
-    kinds = _ask_for_person(("srun", "--mpi=list"), environment)
+    question = ("sinfo", "--noheader", f"--format={_PARTITION_FORMAT}")
+    listed = ask_if_there(question, environment, _PATIENCE_S)
+    kinds = ask_if_there(("srun", "--mpi=list"), environment, _PATIENCE_S)
     return _read_slurm(config, listed, kinds, host)
-
-
-def _ask_for_person(question: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Returns a program's output, or nothing if it fails: the answer is optional."""
-    try:
-        return ask_slurm(question, environment, _PATIENCE_S)
-    except (SlurmFault, MissingComponent):
-        return ""
 
 
 def _read_config(printed: str) -> dict[str, str]:
