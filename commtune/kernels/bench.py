@@ -19,22 +19,16 @@ AGGRESSOR_SIGN = "commtune-bench: sending"
 
 @dataclass(frozen=True)
 class NativeProgram:
-    """The native benchmark's executable; implements ``tuner.ports.Program``.
-
-    Attributes:
-        env_names: variables whose values every rank reports in the header.
-        library: name and version that runs with ``xccl`` must report in the header; empty for
-            any library.
-        matrix: file with the workload's matrix, which rank 0 reads.
-        leaves_memory: whether runs with only ``xccl`` exit without freeing memory and
-            communicators, which takes a fifth of a short run (docs/gpu.md). Other backends must
-            free them, as their messages may still use memory of a GPU.
-    """
+    """The native benchmark's executable; implements ``tuner.ports.Program``."""
 
     executable: Path
-    env_names: Sequence[str] = ()
+    env_names: Sequence[str] = ()  # variables whose values every rank reports in the header
+    #: Name and version that runs with ``xccl`` must report in the header; empty for any library.
     library: str = ""
-    matrix: Path | None = None
+    matrix: Path | None = None  # file with the workload's matrix, which rank 0 reads
+    #: Whether runs with only ``xccl`` exit without freeing memory and communicators, which takes a
+    #: fifth of a short run (docs/gpu.md). Other backends must free them, as their messages may
+    #: still use memory of a GPU.
     leaves_memory: bool = False
 
     def arguments(self, request: model.RunRequest, records: Path) -> list[str]:

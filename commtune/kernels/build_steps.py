@@ -52,18 +52,13 @@ class BuildLog:
 
 @dataclass(frozen=True)
 class BuildSteps:
-    """The commands of a build in a folder.
-
-    Attributes:
-        what: what is built, for errors: "the benchmark".
-        words: the description for progress reports.
-    """
+    """The commands of a build in a folder."""
 
     folder: Path
     environment: Mapping[str, str]
     log: BuildLog
-    what: str
-    words: str
+    what: str  # what is built, for errors: "the benchmark"
+    words: str  # the description for progress reports
 
     def run(self, step: Sequence[str]) -> None:
         """Raises: BuildFailed: it fails, or takes too long."""

@@ -44,37 +44,25 @@ _CUDA_OF_PACKAGES = "13"
 
 @dataclass(frozen=True)
 class Xccl:
-    """An installation of NCCL or RCCL to compile and link with.
-
-    Attributes:
-        version: version in the header, such as ``2.28.9``.
-        root: the folder above ``include`` and ``lib``.
-    """
+    """An installation of NCCL or RCCL to compile and link with."""
 
     name: str
-    version: str
-    root: Path
+    version: str  # version in the header, such as ``2.28.9``
+    root: Path  # the folder above ``include`` and ``lib``
     header: Path
     library: Path
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A toolchain for GPU code.
-
-    Attributes:
-        root: the folder above ``bin`` of CUDA or ROCm.
-        version: version of the toolkit, such as ``13.0``.
-        architectures: GPU architectures to build for, such as ``90`` or ``gfx90a``.
-        xccl: NCCL or RCCL; ``None`` if there is none.
-    """
+    """A toolchain for GPU code."""
 
     kind: GpuKind
-    root: Path
+    root: Path  # the folder above ``bin`` of CUDA or ROCm
     compiler: Path
-    version: str
-    architectures: tuple[str, ...]
-    xccl: Xccl | None = None
+    version: str  # version of the toolkit, such as ``13.0``
+    architectures: tuple[str, ...]  # GPU architectures to build for, such as ``90`` or ``gfx90a``
+    xccl: Xccl | None = None  # NCCL or RCCL; ``None`` if there is none
 
     def plain(self) -> dict[str, object]:
         """Returns plain data that identifies the toolchain."""

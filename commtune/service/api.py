@@ -62,23 +62,18 @@ _ANSWER: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Question:
-    """An endpoint of the API.
+    """An endpoint of the API."""
 
-    Attributes:
-        path: the path below the API's prefix; names in braces are path parameters.
-        answer: returns the answer, from the database and the values of all parameters.
-        schema: the OpenAPI schema of the answer.
-        kind: the answer's media type.
-        is_stored: whether the answer depends on the database alone. The state of a campaign
-            doesn't: its controller may have died.
-    """
-
-    path: str
+    path: str  # the path below the API's prefix; names in braces are path parameters
     summary: str
+    #: Returns the answer, from the database and the values of all parameters.
     answer: Callable[[str, _Values], Reply]
     parameters: Sequence[Parameter] = ()
+    #: The OpenAPI schema of the answer.
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
-    kind: str = "application/json"
+    kind: str = "application/json"  # the answer's media type
+    #: Whether the answer depends on the database alone. The state of a campaign doesn't: its
+    #: controller may have died.
     is_stored: bool = True
 
     @property

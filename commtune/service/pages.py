@@ -46,19 +46,15 @@ STATIC = {
 
 @dataclass(frozen=True)
 class Page:
-    """A web page.
-
-    Attributes:
-        show: renders it, from the database, the prefix of links, the path's parts and the query.
-        is_slow: whether rendering takes seconds; only one such page is rendered at a time.
-        is_stored: whether it depends on the database alone, as in ``api.Question``.
-        has_control: whether ``show`` takes ``may_cancel``: whether this user may end campaigns.
-    """
+    """A web page."""
 
     path: str
+    #: Renders it, from the database, the prefix of links, the path's parts and the query.
     show: Callable[..., Reply]
+    #: Whether rendering takes seconds; only one such page is rendered at a time.
     is_slow: bool = False
-    is_stored: bool = True
+    is_stored: bool = True  # whether it depends on the database alone, as in ``api.Question``
+    #: Whether ``show`` takes ``may_cancel``: whether this user may end campaigns.
     has_control: bool = False
 
 

@@ -21,17 +21,13 @@ _MOST_DIGITS = 15
 
 @dataclass(frozen=True)
 class Reading:
-    """The measurements in a program's output: each size once, in the order printed.
-
-    Attributes:
-        ended: whether the output has the mark of a complete run; ``None`` if its format has none.
-        is_wrong: whether it reports wrong results, maybe without their sizes.
-    """
+    """The measurements in a program's output: each size once, in the order printed."""
 
     measurements: tuple[Measurement, ...] = ()
     problems: tuple[str, ...] = ()
+    #: Whether the output has the mark of a complete run; ``None`` if its format has none.
     ended: bool | None = None
-    is_wrong: bool = False
+    is_wrong: bool = False  # whether it reports wrong results, maybe without their sizes
 
 
 #: Requested sizes in bytes; ``None`` for all.

@@ -21,22 +21,17 @@ _ABOVE = 1.005
 
 @dataclass(frozen=True)
 class Nominal:
-    """A nominal bandwidth, or why there is none.
+    """A nominal bandwidth, or why there is none."""
 
-    Attributes:
-        bytes_per_s: bus bandwidth, as in the benchmark's records; ``None`` if there is none.
-        why: the links that it is computed from, with numbers; or why there is none.
-        limit: upper bound for all algorithms and routings, if it is above the nominal.
-        origin: the source of the links.
-    """
-
+    #: Bus bandwidth, as in the benchmark's records; ``None`` if there is none.
     bytes_per_s: float | None
     model: str = ""
-    why: str = ""
+    why: str = ""  # the links that it is computed from, with numbers; or why there is none
+    #: Upper bound for all algorithms and routings, if it is above the nominal.
     limit: float | None = None
     limit_why: str = ""
     assumptions: tuple[str, ...] = ()
-    origin: str = ""
+    origin: str = ""  # the source of the links
 
     def share(self, bytes_per_s: float) -> float | None:
         """Returns a measured bus bandwidth relative to the nominal one, which is 1."""

@@ -52,17 +52,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Ports:
-    """Network ports of a node.
-
-    Attributes:
-        bandwidth: of one port.
-        of_gpu: the port that each GPU uses; empty without GPUs.
-        assumed: whether `of_gpu` is assumed (neighbouring GPUs share a port), not documented.
-    """
+    """Network ports of a node."""
 
     count: int
-    bandwidth: float
-    of_gpu: tuple[int, ...] = ()
+    bandwidth: float  # of one port
+    of_gpu: tuple[int, ...] = ()  # the port that each GPU uses; empty without GPUs
+    #: Whether `of_gpu` is assumed (neighbouring GPUs share a port), not documented.
     assumed: bool = False
 
     @property
@@ -73,23 +68,15 @@ class Ports:
 
 @dataclass(frozen=True)
 class Fabric:
-    """A node's links and ports; all nodes are alike, and the network between them is ideal.
+    """A node's links and ports; all nodes are alike, and the network between them is ideal."""
 
-    Attributes:
-        origin: the source of these facts, in words.
-        ports: ``None`` if unknown.
-        memory: bandwidth of one GPU's memory, reads and writes together.
-        host_link: bandwidth between one GPU and its processor.
-        sources: names of sources in the system description.
-    """
-
-    origin: str
+    origin: str  # the source of these facts, in words
     gpus: int = 0
     links: tuple[Link, ...] = ()
-    ports: Ports | None = None
-    memory: float | None = None
-    host_link: float | None = None
-    sources: tuple[str, ...] = ()
+    ports: Ports | None = None  # ``None`` if unknown
+    memory: float | None = None  # bandwidth of one GPU's memory, reads and writes together
+    host_link: float | None = None  # bandwidth between one GPU and its processor
+    sources: tuple[str, ...] = ()  # names of sources in the system description
 
     @cached_property
     def capacity(self) -> Mapping[Edge, float]:
