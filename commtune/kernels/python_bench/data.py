@@ -25,18 +25,13 @@ _LARGEST_EXACT = {"float32": 2**24, "float64": 2**52, "int32": 2**31 - 1, "uint8
 
 @dataclass(frozen=True)
 class Expected:
-    """Elements that this rank must have received.
+    """Elements that this rank must have received."""
 
-    Attributes:
-        offset, count: where they are in the receive buffer.
-        source: whose they are; ``None`` for the reduction over all ranks.
-        first: index of the first of them in the sender's buffer.
-    """
-
+    #: offset, count: where they are in the receive buffer.
     offset: int
     count: int
-    source: int | None
-    first: int
+    source: int | None  # whose they are; ``None`` for the reduction over all ranks
+    first: int  # index of the first of them in the sender's buffer
 
 
 class DataPattern:

@@ -18,20 +18,15 @@ _TAG = 8
 
 @dataclass(frozen=True)
 class Work:
-    """One size of an operation or a pattern, for one rank.
-
-    Attributes:
-        run: does it once; returns when this rank's part is complete.
-        incomplete: what ``run`` left under way on this rank, in words; ``None`` where it can't.
-        is_call: done by the library's own call, not by messages.
-    """
+    """One size of an operation or a pattern, for one rank."""
 
     layout: Layout
-    run: Callable[[], None]
+    run: Callable[[], None]  # does it once; returns when this rank's part is complete
     expected: tuple[Expected, ...]
     takes_part: bool
+    #: What ``run`` left under way on this rank, in words; ``None`` where it can't.
     incomplete: Callable[[], str] | None = None
-    is_call: bool = False
+    is_call: bool = False  # done by the library's own call, not by messages
 
 
 def _mpi_type(world: World, dtype: str) -> Any:
