@@ -97,14 +97,12 @@ def _judge_end(
         every = (*found.measurements, *(piece.measurement for piece in found.pieces))
         wrong = sum(measurement.wrong for measurement in every)
         return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
-    return _judge_world(found, completed) or _judge_exit(completed) or _judge_completeness(found)
-
-
-def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
-    """Judges runs with other ranks than were asked for, or that this machine can't do."""
+    # Other ranks than were asked for, or what this machine can't do.
     if completed.exit_code and (said := _NO_FAULT_OF_SETTINGS.search(completed.output)):
         return Outcome.MISSING_PROGRAM, said[1]
-    return (Outcome.MISSING_PROGRAM, found.mismatch) if found.mismatch else None
+    if found.mismatch:
+        return Outcome.MISSING_PROGRAM, found.mismatch
+    return _judge_exit(completed) or _judge_completeness(found)
 
 
 def _judge_exit(completed: process.Completed) -> tuple[Outcome, str] | None:

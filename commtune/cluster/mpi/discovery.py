@@ -285,18 +285,16 @@ def _by_name(path: Path) -> MpiInstallation:
 
 def _header_identity(compiler: Path, environment: Mapping[str, str]) -> _MpiIdentity | None:
     """Identifies the MPI by the wrapper's mpi.h; ``None`` if the wrapper doesn't show it."""
-    for folder in _header_folders(compiler, environment):
+    if compiler.name == _CRAY_COMPILER:
+        prefix = environment.get(_CRAY_PREFIX, "")
+        folders = [Path(prefix) / "include"] if prefix else []
+    else:
+        folders = _include_folders(_probe([compiler, "-show"], environment))
+    for folder in folders:
         header = folder / "mpi.h"
         if is_file(header) and (found := _parse_header(header.read_text(errors="replace"))):
             return found
     return None
-
-
-def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path]:
-    if compiler.name == _CRAY_COMPILER:
-        prefix = environment.get(_CRAY_PREFIX, "")
-        return [Path(prefix) / "include"] if prefix else []
-    return _include_folders(_probe([compiler, "-show"], environment))
 
 
 def _launcher_of(
