@@ -89,7 +89,7 @@ class BlockJobs:
         time_s = min(self._stretch * usual_s, max(_LEAST_S, self.left_s()))
         tracked = self._new(model.JobKind.BLOCK, requests, time_limit_s)
         tracked.expected_s = len(requests) * (time_limit_s if typical is None else typical)
-        excluded = self.stop_policy.excluded
+        excluded = self.stop_policy.failed_nodes.excluded
         script = self.scripts.block(tracked.folder, requests, time_limit_s, time_s, excluded)
         self._start(tracked, script)
 

@@ -103,11 +103,6 @@ class StopPolicy:
     _stop: EnvironmentFault | None = field(default=None, init=False)
     _told: set[str] = field(default_factory=set, init=False)
 
-    @property
-    def excluded(self) -> tuple[str, ...]:
-        """The names of the nodes that further jobs must not get."""
-        return self.failed_nodes.excluded
-
     def check(self) -> None:
         """Raises the ``EnvironmentFault`` that stops the campaign, if anything does."""
         if self._stop is not None:
