@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from commtune.cluster.job_states import JobState, ObservedState
-from commtune.cluster.placement import Topology, find_distance
+from commtune.cluster.placement import Topology
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Outcome
 
@@ -286,10 +286,6 @@ class Allocation:
     def node_hours(self, now: float) -> float:
         """Returns the node-hours used so far."""
         return len(self.nodes) * (self.ended_at(now) - self.began_at) / 3600
-
-    def distance(self, topology: Topology, *, switch_is_group: bool = False) -> str:
-        """Returns the largest distance of its nodes, a value of ``placement.Distance``."""
-        return str(find_distance(topology.of(self.nodes), switch_is_group=switch_is_group))
 
 
 @dataclass(frozen=True)
