@@ -58,11 +58,7 @@ def judge_run(
     time_limit_s: float,
     judge_launcher: JudgeLauncher | None = None,
 ) -> tuple[Outcome, str]:
-    """Returns how a run ended, from its process and its records, with a message.
-
-    Args:
-        judge_launcher: says whether the launcher is to blame.
-    """
+    """Returns how a run ended, from its process and its records, with a message."""
     # srun may end with 0 although a node failed during the step.
     if judge_launcher is not None and not (completed.ok and found.footer):
         began = found.header is not None
@@ -139,9 +135,6 @@ def _judge_content(
     """Checks that the records of a successful run contain what was asked for.
 
     The message of a good run says whether its GPUs were throttled.
-
-    Args:
-        expected, watched: as for ``_strange_environment``.
     """
     for operation in request.workload.operations:
         missing = set(request.workload.sizes) - _measured(request, operation, found)

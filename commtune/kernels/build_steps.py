@@ -97,21 +97,13 @@ def _without_definitions(output: str, environment: Mapping[str, str]) -> str:
 
 
 def require_private(file: Path, what: str) -> None:
-    """Refuses a file that others may have put into the cache.
-
-    Raises:
-        EnvironmentFault: another user owns it or can write it.
-    """
+    """Raises an EnvironmentFault for a file that others may have put into the cache."""
     if why := who_else_wrote(file):
         raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file, why))
 
 
 def find_tool(name: str, folder_constant: str) -> str:
-    """Returns the path of cmake or ninja, from its wheel or else from PATH.
-
-    Raises:
-        MissingComponent: it is not found.
-    """
+    """Returns the path of cmake or ninja, from its wheel or PATH; or raises MissingComponent."""
     try:
         folder = getattr(importlib.import_module(name), folder_constant)
     except (ImportError, AttributeError):

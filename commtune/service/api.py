@@ -287,11 +287,7 @@ QUESTIONS = (
 def answer_request(
     question: Question, db: str, path: _Values, query: Sequence[tuple[str, str]]
 ) -> Reply:
-    """Returns the answer of an endpoint to a request.
-
-    Raises:
-        CommtuneError: a parameter is invalid, or there is no answer.
-    """
+    """Returns the answer of an endpoint to a request; a ``CommtuneError`` if there is none."""
     values = given.read_parameters(question.parameters, query)
     parts = given.read_parameters(question.in_path, list(path.items()))
     if None in parts.values():

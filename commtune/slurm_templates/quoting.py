@@ -150,7 +150,7 @@ def check_options(options: Mapping[str, object]) -> None:
 
 
 def slurm_time(seconds: object) -> QuotedText:
-    """Returns a time limit for sbatch, rounded up to whole minutes; filter ``slurm_time``.
+    """Returns a time limit for sbatch, in whole minutes, rounded up; filter ``slurm_time``.
 
     Raises:
         UserError: it isn't a positive number of seconds.

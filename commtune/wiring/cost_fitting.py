@@ -53,10 +53,7 @@ def fit_to_cost(
 
     A continued campaign keeps those that it began with. With a scheduler nothing is measured
     before the first job: GPU backends, whose libraries take seconds to start, get all sizes of the
-    default range, others keep the fewest.
-
-    Args:
-        url: of the database, which may have the campaign.
+    default range, others keep the fewest. ``url`` is that of the database.
     """
     workload = spec.plan.workload
     lacks_sizes = not spec.sizes_named and workload.own is None

@@ -39,12 +39,7 @@ LOOK_AT = {
 def scheduler_of(
     kind: JobScheduler, *, keeps_accounts: bool = True, timeout_s: float = 60.0
 ) -> Scheduler:
-    """Returns the scheduler, for commands from this machine.
-
-    Args:
-        keeps_accounts: whether Slurm has accounting.
-        timeout_s: seconds that a call may take.
-    """
+    """Returns the scheduler, for commands from here that may take ``timeout_s`` seconds."""
     if kind is JobScheduler.PBS:
         return PbsScheduler(timeout_s=timeout_s)
     return SlurmScheduler(

@@ -16,11 +16,7 @@ COPIES = "submitted.json"
 
 
 def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
-    """Stores copies of a campaign's files, for its jobs.
-
-    Args:
-        file: where to store them.
-        texts: contents of the campaign's files by path.
+    """Stores the contents of a campaign's files, by path, in one file for its jobs.
 
     Raises:
         EnvironmentFault: the file can't be written.

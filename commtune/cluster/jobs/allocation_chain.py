@@ -62,7 +62,6 @@ class AllocationScript:
 
         Args:
             after: number of the predecessor, whose controller is dead when this job begins.
-            exclude: names of nodes that the job must not get.
 
         Raises:
             UserError: a value can't be quoted safely, or the system doesn't allow such a job.

@@ -88,10 +88,6 @@ class JobFolder:
     def write_script(self, text: str, note: ControllerNote, database: str = "") -> None:
         """Writes the script atomically, after the note and the file with the database's URL.
 
-        Args:
-            note: for a controller that adopts the job.
-            database: URL of the database, for a controller in the job.
-
         Raises:
             EnvironmentFault: the folder can't be written to.
         """

@@ -74,11 +74,7 @@ def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> flo
 
 
 def _parse_cores(text: str) -> dict[int, dict[str, int]]:
-    """Reads the cores of ``/proc/stat``, by number.
-
-    Raises:
-        ValueError: the format isn't the kernel's.
-    """
+    """Reads the cores of ``/proc/stat``, by number; a ``ValueError`` for another format."""
     lines = (line.split() for line in text.splitlines())
     # Old kernels have fewer columns. Those after the eighth are part of the first two.
     return {

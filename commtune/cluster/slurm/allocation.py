@@ -24,11 +24,7 @@ _SLURMS_TIME = re.compile(r"^sdiag output at .*\((\d{10,11})\)$", re.ASCII | re.
 def find_allocation(
     environment: Mapping[str, str], clock: Callable[[], float]
 ) -> Allocation | None:
-    """Returns the allocation that we run in, if any.
-
-    Raises:
-        EnvironmentFault: its variables are incomplete.
-    """
+    """Returns the allocation that we run in, if any; an EnvironmentFault if it lacks variables."""
     number = environment.get("SLURM_JOB_ID", "")
     if not number:
         return None

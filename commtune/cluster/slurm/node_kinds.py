@@ -48,7 +48,6 @@ def choose_nodes(
 
     Args:
         partition: its name; empty for the default partition.
-        count: number of nodes of a job.
         exclude: node lists that the user excludes.
         allocated: names of the nodes that the job has already, if it runs.
         folder: where campaigns share Slurm's answers; ``None`` asks again.

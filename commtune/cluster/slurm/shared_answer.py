@@ -124,7 +124,6 @@ def ask_of_site(ask: Callable[[], str], program: str, folder: Path | None) -> st
     """Returns Slurm's answer about the site; campaigns that begin together ask only once.
 
     Args:
-        ask: queries Slurm by this program.
         folder: where campaigns share Slurm's answers; ``None`` asks again.
     """
     if folder is None:

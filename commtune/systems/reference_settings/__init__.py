@@ -112,11 +112,7 @@ def all_reference_settings() -> Mapping[str, ReferenceSettings]:
 
 
 def find_reference_settings(name: str) -> ReferenceSettings:
-    """Returns a shipped set by its name, with or without the prefix ``reference:``.
-
-    Raises:
-        UnknownName: there is no such set.
-    """
+    """Returns a shipped set by name, with or without ``reference:``; or raises an UnknownName."""
     word = name.removeprefix(REFERENCE)
     if word not in all_reference_settings():
         raise UnknownName(
