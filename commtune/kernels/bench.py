@@ -33,6 +33,7 @@ class NativeProgram:
 
     def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
         workload = request.workload
+        is_on_gpu = model.Backend(workload.backend).uses_gpu
         command = [
             str(self.executable),
             f"--op={workload.operation}",
@@ -43,7 +44,9 @@ class NativeProgram:
             f"--records={records}",
             f"--run-id={request.run_id}",
             f"--expect-ranks={workload.ranks}",
-            *_backend(workload.backend),
+            # Ranks bind themselves near their GPUs; launchers, which don't know these, leave them
+            # unbound.
+            *([f"--backend={workload.backend}", "--bind=gpu"] if is_on_gpu else []),
             *_window(workload),
             *_shape(workload),
             *(["--rotate=yes"] if workload.rotate else []),
@@ -132,13 +135,6 @@ def read_traffic(records: Path) -> dict[str, float]:
         "gigabits_per_s": sent["bytes_moved"] * bits_per_byte_s,
         "gigabits_per_s_between_nodes": sent["bytes_between_nodes"] * bits_per_byte_s,
     }
-
-
-def _backend(backend: str) -> list[str]:
-    if not model.Backend(backend).uses_gpu:
-        return []
-    # Ranks bind themselves near their GPUs; launchers, which don't know these, leave them unbound.
-    return [f"--backend={backend}", "--bind=gpu"]
 
 
 def _window(workload: model.Workload) -> list[str]:

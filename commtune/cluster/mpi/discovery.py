@@ -180,7 +180,7 @@ def _installation(
     return MpiInstallation(
         flavour=identity.flavour,
         version=identity.version,
-        prefix=_prefix(compiler),
+        prefix=compiler.parent.parent,
         compiler=compiler,
         launcher=launcher,
         environment=_needed(identity.flavour, compiler, origin),
@@ -375,8 +375,4 @@ def _intel_root(compiler: Path) -> Path:
     inherited = os.environ.get("I_MPI_ROOT", "")
     if inherited and compiler.is_relative_to(inherited):
         return Path(inherited)
-    return _prefix(compiler)
-
-
-def _prefix(compiler: Path) -> Path:
     return compiler.parent.parent

@@ -158,17 +158,15 @@ def _read_partitions(listed: str) -> tuple[SeenPartition, ...]:
     for fields in _records(listed):
         partition = _read_partition(fields)
         found.setdefault(partition.name, []).append(partition)
-    return tuple(_merged(shapes) for shapes in found.values())
+    return tuple(
+        replace(max(shapes, key=lambda shape: shape.nodes), nodes=sum(s.nodes for s in shapes))
+        for shapes in found.values()
+    )
 
 
 def _records(listed: str) -> Iterable[list[str]]:
     records = (text.split(FIELD)[:-1] for text in listed.split(RECORD)[1:])
     return (fields for fields in records if len(fields) == len(_COLUMNS) and fields[0])
-
-
-def _merged(shapes: list[SeenPartition]) -> SeenPartition:
-    most = max(shapes, key=lambda shape: shape.nodes)
-    return replace(most, nodes=sum(shape.nodes for shape in shapes))
 
 
 def _read_partition(fields: list[str]) -> SeenPartition:

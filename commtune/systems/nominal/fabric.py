@@ -99,14 +99,11 @@ class Fabric:
         """Returns the bandwidth of all links of a GPU together."""
         return sum(width for (start, _), width in self.capacity.items() if start == gpu)
 
-    def names(self, part: Iterable[int]) -> str:
-        """Names the GPUs among some vertices."""
-        numbers = ", ".join(str(vertex) for vertex in sorted(part) if vertex < self.gpus)
-        return f"GPU {numbers}" if numbers else "the switch"
-
     def leading_out(self, part: Iterable[int], capacity: float) -> str:
         """Describes the capacity of the cut around a part of the node."""
-        return f"{format_bandwidth(capacity)} lead out of {self.names(part)}"
+        numbers = ", ".join(str(vertex) for vertex in sorted(part) if vertex < self.gpus)
+        place = f"GPU {numbers}" if numbers else "the switch"
+        return f"{format_bandwidth(capacity)} lead out of {place}"
 
     def path_width(self, path: Sequence[int]) -> float:
         """Returns the bandwidth of a path, which is that of its slowest edge."""
