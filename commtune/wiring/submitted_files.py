@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commtune.errors import EnvironmentFault
-from commtune.private_files import make_private_folder
+from commtune.private_files import replace_own_file, writing_data
 
 #: Variable of a job with the path of the file with the copies.
 COPIES_VARIABLE = "COMMTUNE_CAMPAIGN_COPIES"
@@ -22,16 +22,8 @@ def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
         EnvironmentFault: the file can't be written.
     """
     plain = {name: text.decode(errors="surrogateescape") for name, text in texts.items()}
-    part = file.with_suffix(".part")
-    try:
-        make_private_folder(file.parent)
-        part.write_text(json.dumps(plain, indent=1))
-        part.replace(file)
-    except OSError as error:
-        raise EnvironmentFault(
-            f"copies of the campaign's files can't be written: {file}: {error.strerror}",
-            hint="check its permissions and free space, or set XDG_DATA_HOME elsewhere",
-        ) from error
+    with writing_data("copies of the campaign's files can't be written", file):
+        replace_own_file(file, json.dumps(plain, indent=1))
 
 
 def given_copies(environment: Mapping[str, str]) -> dict[str, bytes] | None:

@@ -13,6 +13,7 @@ from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.scheduler import Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
+from commtune.private_files import replace_own_file
 
 #: Number of jobs in which a node may fail before it is excluded.
 MOST_FAILURES = 1
@@ -54,7 +55,8 @@ class FailedNodes:
                     "from now on"
                 )
         try:
-            _write(self.file, known)
+            plain = {node: sorted(jobs) for node, jobs in known.items()}
+            replace_own_file(self.file, json.dumps(plain))
         except OSError as error:
             self.say(f"the list of failed nodes can't be saved: {self.file}: {error.strerror}")
 
@@ -82,12 +84,6 @@ def _read(file: Path) -> dict[str, set[str]]:
         for node, jobs in known.items()
         if isinstance(jobs, list) and all(isinstance(job, str) for job in jobs)
     }
-
-
-def _write(file: Path, known: dict[str, set[str]]) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps({node: sorted(jobs) for node, jobs in known.items()}))
-    part.replace(file)
 
 
 _GOES_ON = "what was measured is kept; the same command continues"

@@ -23,8 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.errors import EnvironmentFault
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, writing_data
 
 _EXIT = re.compile(r"(\d{1,3}) (\d{9,11}\.\d{1,6}) (\d{9,11}\.\d{1,6})\s*", re.ASCII)
 _NOTE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
@@ -91,7 +90,7 @@ class JobFolder:
         Raises:
             EnvironmentFault: the folder can't be written to.
         """
-        try:
+        with writing_data("the job's folder can't be written", self.path):
             make_private_folder(self.path)
             (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
             if database:
@@ -104,11 +103,6 @@ class JobFolder:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(self.script)
-        except OSError as error:
-            raise EnvironmentFault(
-                f"the job's folder can't be written: {self.path}: {error.strerror}",
-                hint="check its permissions and free space, or set XDG_DATA_HOME elsewhere",
-            ) from error
 
     def finished(self) -> ExitRecord | None:
         """Returns the script's exit record; ``None`` while it runs, or if it was killed."""
