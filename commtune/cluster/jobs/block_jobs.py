@@ -13,7 +13,7 @@ from commtune import model
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.cancellation import close_orphans
 from commtune.cluster.jobs.failures import StopPolicy
-from commtune.cluster.jobs.job_folder import ControllerNote, read_start
+from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.queue_wait import QueueWait
@@ -120,8 +120,7 @@ class BlockJobs:
             return
         job = jobs[block]
         tracked = TrackedJob(job, tuple(requests), 0.0, perhaps_known=not job.number, adopted=True)
-        note = tracked.folder.note()
-        tracked.limit_s, tracked.expected_s = note.limit_s, note.expected_s
+        tracked.limit_s, tracked.expected_s = tracked.folder.note()
         self._tracked[job.key] = tracked
         self.monitor.soon()
 
@@ -173,7 +172,7 @@ class BlockJobs:
     def _start(self, tracked: TrackedJob, script: str) -> None:
         """Writes the script, records the job, submits it: found by its key wherever we die."""
         make_folder(self.reader.records)
-        tracked.folder.write_script(script, ControllerNote(tracked.limit_s, tracked.expected_s))
+        tracked.folder.write_script(script, tracked.limit_s, tracked.expected_s)
         self.book.put_job(tracked.job)
         self._tracked[tracked.job.key] = tracked
         self.submitter.attempt_all(list(self._tracked.values()))

@@ -48,14 +48,6 @@ class ExitRecord:
 
 
 @dataclass(frozen=True)
-class ControllerNote:
-    """A note by the controller that made a job, for one that adopts it."""
-
-    limit_s: float = 0.0  # seconds that each run may take
-    expected_s: float = 0.0  # seconds that the job will likely have its nodes
-
-
-@dataclass(frozen=True)
 class JobFolder:
     """The folder of one job; reading it changes nothing."""
 
@@ -79,20 +71,26 @@ class JobFolder:
     def step_exit(self, position: int) -> Path:
         return self.path / f"{position}.exit"
 
-    def note(self) -> ControllerNote:
+    def note(self) -> tuple[float, float]:
         """Returns the note that was written with the script; zeros where it can't be read."""
         found = _NOTE.fullmatch(read_start(self.path / "note", _TAIL_BYTES))
-        return ControllerNote(float(found[1]), float(found[2])) if found else ControllerNote()
+        return (float(found[1]), float(found[2])) if found else (0.0, 0.0)
 
-    def write_script(self, text: str, note: ControllerNote, database: str = "") -> None:
+    def write_script(
+        self, text: str, limit_s: float = 0.0, expected_s: float = 0.0, database: str = ""
+    ) -> None:
         """Writes the script atomically, after the note and the file with the database's URL.
+
+        Args:
+            limit_s, expected_s: seconds that each run may take, and that the job will likely have
+                its nodes: the note for a controller that adopts the job.
 
         Raises:
             EnvironmentFault: the folder can't be written to.
         """
         with writing_data("the job's folder can't be written", self.path):
             make_private_folder(self.path)
-            (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
+            (self.path / "note").write_text(f"{limit_s:.3f} {expected_s:.3f}\n")
             if database:
                 self.database.touch(mode=0o600)  # the URL may hold a password
                 self.database.write_text(f"{database}\n")
