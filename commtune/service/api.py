@@ -166,15 +166,12 @@ def _results(db: str, values: _Values) -> Reply:
 def _profile(db: str, values: _Values) -> Reply:
     found = stored.find_profile(str(values.get("number") or values["name"]), db)
     profile = asdict(found.profile) | {"configuration": dict(found.profile.configuration)}
-    named = {
-        "id": found.id,
-        "campaign": found.campaign,
-        "created": found.created,
-        "site": found.site,
-    }
     return json_reply(
         {
-            **named,
+            "id": found.id,
+            "campaign": found.campaign,
+            "created": found.created,
+            "site": found.site,
             **profile,
             "pinned": found.pinned,
             "simultaneous_level": found.level,

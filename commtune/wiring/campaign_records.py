@@ -149,11 +149,7 @@ def scheduler_campaign_record(on: SchedulerCampaign) -> CampaignRecord:
 def record_of_today(
     stored: CampaignDescription, mpi: MpiInstallation, versions: Mapping[str, str]
 ) -> CampaignRecord:
-    """Returns a stored campaign's record as it would be if it began here and now.
-
-    Args:
-        versions: today's, of the libraries below MPI that its stack has.
-    """
+    """Returns a stored campaign's record as if it began here and now, with these versions."""
     machine = describe_machine()
     guards = tuple(stored.what.get("guards", {}))
     workload = Workload.of_plain(stored.what["workload"])

@@ -27,7 +27,7 @@ def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
 
 
 def given_copies(environment: Mapping[str, str]) -> dict[str, bytes] | None:
-    """Returns the copies that this job uses; ``None`` if it isn't a job of ``submit``.
+    """Returns the copies that this job of ``submit`` uses, if it is one.
 
     Raises:
         EnvironmentFault: they can't be read.

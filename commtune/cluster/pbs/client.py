@@ -202,12 +202,7 @@ class PbsScheduler:
         return f"qrls {job}"
 
     def describe_site(self) -> Site:
-        """Describes the PBS server.
-
-        Raises:
-            MissingComponent: there is no PBS here.
-            PbsFault: the server gives no answer.
-        """
+        """Describes the PBS server; a PbsFault if it gives no answer, or a MissingComponent."""
         printed = self._ask(["qstat", "-B", "-f", "-F", "dsv", "-D", FIELD])
         name, said = next(read_records(printed), ("", {}))
         return Site(

@@ -70,10 +70,7 @@ def _refuse_unaware(operation: str, denied_by: str) -> None:
 
 
 class Operations:
-    """MPI's operations over arrays of the largest size.
-
-    Args:
-        denied_by: as in ``devices``.
+    """MPI's operations over arrays of the largest size; ``denied_by`` is as in ``devices``.
 
     Raises:
         UsageFault: a size is too small, or the MPI would work on device memory from the host.
@@ -215,10 +212,7 @@ class _PlacedCall:
 
 
 class Patterns:
-    """A user's pattern over arrays of the largest size.
-
-    Args:
-        denied_by: as in ``devices``.
+    """A user's pattern over arrays of the largest size; ``denied_by`` is as in ``devices``.
 
     Raises:
         UsageFault: a pattern has neither messages nor calls, or not the same ones on every rank,
