@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -146,6 +147,15 @@ def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedSta
     if not own:
         return ObservedState(JobState.ABSENT)
     return replace(own[-1].observed, attempt=len(own))
+
+
+def read_span(text: str) -> float | None:
+    """Reads ``2-00:00:00``, ``100:30:00`` or ``30:00`` in seconds; ``None`` for all else."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
+    if not found:
+        return None
+    days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 @dataclass(frozen=True)

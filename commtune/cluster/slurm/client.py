@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune import process, process_trees
-from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
+from commtune.cluster.scheduler import AccountedJob, QueueSnapshot
 from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
     FIELD,
@@ -194,10 +194,8 @@ class SlurmScheduler:
         if self.shared_queue and (got := self.shared_queue.get(lambda _: ask([]))):
             return replace(read_queue(got[0]), asked_at=got[1])
         answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
-        found: list[QueuedJob] = []
-        for answer in answers:
-            found += answer.jobs
-        return QueueSnapshot(tuple(found), all(answer.complete for answer in answers))
+        found = tuple(job for answer in answers for job in answer.jobs)
+        return QueueSnapshot(found, all(answer.complete for answer in answers))
 
     def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
         """Returns all attempts of these jobs, or of all jobs of the user.

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from commtune.cluster.placement import Topology, expand_readable_hosts
-from commtune.cluster.scheduler import Site
+from commtune.cluster.scheduler import Site, read_span
 from commtune.cluster.slurm.allocation import read_topology
 from commtune.cluster.slurm.client import SlurmScheduler, ask_if_there, ask_slurm
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
@@ -177,19 +177,10 @@ def _read_partition(fields: list[str]) -> SeenPartition:
         nodes=read_count(nodes),
         # "1-64", "2-infinite", or one number if all jobs must have that size.
         most_nodes=read_count(job.rpartition("-")[2]) or None,
-        longest=_read_limit(longest),
+        longest=read_span(longest),
         whole_nodes=sharing == "EXCLUSIVE",
         sockets=read_count(sockets),
         cores=read_count(sockets) * read_count(cores),
         memory=read_count(memory) * 2**20,
         gpus=sum(map(int, _GPU_COUNT.findall(resources))),
     )
-
-
-def _read_limit(text: str) -> float | None:
-    """Reads ``2-00:00:00``, ``1:00:00`` or ``30:00`` in seconds; ``None`` for ``infinite``."""
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
-    if not found:
-        return None
-    days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds

@@ -68,9 +68,6 @@ class SeenSlurm:
     mpi_default: str = ""
     mpi_kinds: tuple[str, ...] = ()
 
-    def partition(self, name: str) -> SeenPartition | None:
-        return next((p for p in self.partitions if p.name == name), None)
-
 
 @dataclass(frozen=True)
 class Clues:
