@@ -191,11 +191,8 @@ def _xccl(
 
 def _library(root: Path, name: str) -> Path | None:
     """Finds a library, also as lib*.so.N only, as in the wheels of NCCL."""
-    for folder in _LIBRARY_FOLDERS:
-        found = sorted((root / folder).glob(f"lib{name}.so*"))
-        if found:
-            return found[0]
-    return None
+    places = (sorted((root / folder).glob(f"lib{name}.so*")) for folder in _LIBRARY_FOLDERS)
+    return next((found[0] for found in places if found), None)
 
 
 def _parse_xccl_version(header: str) -> str:

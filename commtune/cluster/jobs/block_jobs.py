@@ -116,7 +116,11 @@ class BlockJobs:
         if block not in jobs:
             # The controller died after it stored the runs and before it recorded their job, so
             # the job was never submitted.
-            self._unknown += [_never_submitted(request, self.clock()) for request in requests]
+            detail, now = "never submitted: its controller ended before", self.clock()
+            self._unknown += [
+                model.RunResult(one.run_id, model.Outcome.INTERRUPTED, now, 0.0, detail=detail)
+                for one in requests
+            ]
             return
         job = jobs[block]
         tracked = TrackedJob(job, tuple(requests), 0.0, perhaps_known=not job.number, adopted=True)
@@ -240,13 +244,3 @@ class BlockJobs:
 
 def _operations(requests: Sequence[model.RunRequest]) -> int:
     return len(requests[0].workload.operations)
-
-
-def _never_submitted(request: model.RunRequest, now: float) -> model.RunResult:
-    return model.RunResult(
-        request.run_id,
-        model.Outcome.INTERRUPTED,
-        now,
-        0.0,
-        detail="never submitted: its controller ended before",
-    )
