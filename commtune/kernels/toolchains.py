@@ -252,16 +252,7 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
 
 def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
     """Returns the output of a program; empty if it is missing or fails."""
-    program = shutil.which(words[0], path=environment.get("PATH", os.defpath))
-    if program is None:
-        return ""
-    done = process.run_process(
-        [program, *words[1:]],
-        environment=environment,
-        timeout_s=_PROBE_LIMIT_S,
-        whole_output=True,
-    )
-    return done.output if done.ok else ""
+    return process.ask_program(words, environment=environment, timeout_s=_PROBE_LIMIT_S)
 
 
 def _package_folders(environment: Mapping[str, str]) -> list[Path]:

@@ -65,13 +65,7 @@ def _parse_kfd_node(properties: str) -> str:
 
 def run_quietly(arguments: Sequence[str]) -> str:
     """Returns a program's output; empty if it is missing or fails."""
-    try:
-        done = process.run_process(
-            arguments, environment=os.environ, timeout_s=_LIMIT_S, whole_output=True
-        )
-    except MissingComponent:
-        return ""
-    return done.output if done.ok else ""
+    return process.ask_program(arguments, environment=os.environ, timeout_s=_LIMIT_S)
 
 
 def read_file(path: Path) -> str:
