@@ -6,6 +6,7 @@ answer that doesn't list it ABSENT.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -126,16 +127,9 @@ class ObservedState:
         started = self.started_at if after.started_at is None else after.started_at
         if _starts_again(self.state, after.state):
             return replace(after, attempt=self.attempt + 1)
-        if _started_later(self, after) and self.state not in _WAITING:
+        is_later = (after.started_at or 0.0) > (self.started_at or math.inf)
+        if is_later and self.state not in _WAITING:
             return replace(after, attempt=self.attempt + 1)
         if not _may_follow(self.state, after.state):
             return self
         return replace(after, attempt=self.attempt, started_at=started)
-
-
-def _started_later(before: ObservedState, after: ObservedState) -> bool:
-    return (
-        before.started_at is not None
-        and after.started_at is not None
-        and after.started_at > before.started_at
-    )

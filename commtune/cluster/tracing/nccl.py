@@ -276,8 +276,8 @@ def _setting(name: str, asked: str | None, operation: Operation, log: _NcclLog) 
             return Setting(name, Told.UNKNOWN, asked, read, "the log does not tell what ran")
     same = holds_value(asked, {"kind": "integer", "value": read})
     told = {True: Told.HELD, False: Told.REPLACED, None: Told.UNKNOWN}[same]
-    leading = re.match(r"([+-]?\d+)?", asked)
-    if same is None and leading and (leading[0] or "") == read:
+    leading = re.match(r"(?:[+-]?\d+)?", asked)
+    if same is None and leading and leading[0] == read:
         return Setting(name, Told.REPLACED, asked, read, "NCCL reads no suffixes")
     return Setting(name, told, asked, read)
 
