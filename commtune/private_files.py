@@ -54,12 +54,11 @@ def make_private_file(file: Path) -> None:
 
 
 def replace_own_file(file: Path, text: str) -> None:
-    """Writes a file of ours completely or not at all; makes its folder if that is missing.
+    """Writes a file of ours completely or not at all.
 
     Raises:
         OSError: it can't be written.
     """
-    make_private_folder(file.parent)
     part = file.with_name(f".{file.name}.{os.getpid()}")
     part.write_text(text, encoding="utf-8")
     part.replace(file)

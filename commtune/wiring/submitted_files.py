@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commtune.errors import EnvironmentFault
-from commtune.private_files import replace_own_file, writing_data
+from commtune.private_files import make_private_folder, replace_own_file, writing_data
 
 #: Variable of a job with the path of the file with the copies.
 COPIES_VARIABLE = "COMMTUNE_CAMPAIGN_COPIES"
@@ -23,6 +23,7 @@ def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
     """
     plain = {name: text.decode(errors="surrogateescape") for name, text in texts.items()}
     with writing_data("copies of the campaign's files can't be written", file):
+        make_private_folder(file.parent)
         replace_own_file(file, json.dumps(plain, indent=1))
 
 
