@@ -166,7 +166,7 @@ def _launcher_on_path() -> MpiInstallation | None:
 
 
 def _identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
-    """Identifies the MPI of a C++ compiler wrapper, with its launcher; or a MissingComponent."""
+    """Identifies the MPI of a compiler wrapper, with its launcher; or raises MissingComponent."""
     environment = _probe_environment(compiler)
     header = _header_identity(compiler, environment)
     launcher, started_by = _launcher_of(compiler, header, environment)

@@ -202,7 +202,7 @@ class PbsScheduler:
         return f"qrls {job}"
 
     def describe_site(self) -> Site:
-        """Describes the PBS server; a PbsFault if it gives no answer, or a MissingComponent."""
+        """Describes the PBS server; raises PbsFault for no answer, MissingComponent for no PBS."""
         printed = self._ask(["qstat", "-B", "-f", "-F", "dsv", "-D", FIELD])
         name, said = next(read_records(printed), ("", {}))
         return Site(
