@@ -284,7 +284,7 @@ QUESTIONS = (
 def answer_request(
     question: Question, db: str, path: _Values, query: Sequence[tuple[str, str]]
 ) -> Reply:
-    """Returns the answer of an endpoint to a request; a ``CommtuneError`` if there is none."""
+    """Returns an endpoint's answer to a request; a CommtuneError for none or a wrong parameter."""
     values = given.read_parameters(question.parameters, query)
     parts = given.read_parameters(question.in_path, list(path.items()))
     if None in parts.values():
