@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from commtune.errors import UserError
+from commtune.errors import EnvironmentFault, UserError
 from commtune.paths import is_folder
 
 #: A variable with paths, separated by colons, that a site or a user trusts.
@@ -51,6 +51,33 @@ def make_private_file(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         return
+
+
+def replace_own_file(file: Path, text: str) -> None:
+    """Writes a file of ours completely or not at all.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
+
+
+@contextmanager
+def writing_data(what: str, path: Path) -> Iterator[None]:
+    """Turns errors of writing below the user's data folder into an ``EnvironmentFault``.
+
+    Args:
+        what: says what was not possible, for the message.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{what}: {path}: {error.strerror}",
+            hint="check its permissions and free space, or set XDG_DATA_HOME to another folder",
+        ) from error
 
 
 def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:

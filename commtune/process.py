@@ -110,6 +110,19 @@ def run_process(
         )
 
 
+def ask_program(
+    arguments: Sequence[str], *, environment: Mapping[str, str], timeout_s: float
+) -> str:
+    """Returns all output of a program; empty if it is missing, fails or takes too long."""
+    try:
+        done = run_process(
+            arguments, environment=environment, timeout_s=timeout_s, whole_output=True
+        )
+    except MissingComponent:
+        return ""
+    return done.output if done.ok else ""
+
+
 class StandingProcess:
     """A program that serves one request after the other, each a line of its standard input.
 

@@ -58,11 +58,7 @@ def judge_run(
     time_limit_s: float,
     judge_launcher: JudgeLauncher | None = None,
 ) -> tuple[Outcome, str]:
-    """Returns how a run ended, from its process and its records, with a message.
-
-    Args:
-        judge_launcher: says whether the launcher is to blame.
-    """
+    """Returns how a run ended, from its process and its records, with a message."""
     # srun may end with 0 although a node failed during the step.
     if judge_launcher is not None and not (completed.ok and found.footer):
         began = found.header is not None
@@ -97,14 +93,12 @@ def _judge_end(
         every = (*found.measurements, *(piece.measurement for piece in found.pieces))
         wrong = sum(measurement.wrong for measurement in every)
         return Outcome.WRONG_RESULT, f"{wrong} elements of the result were wrong"
-    return _judge_world(found, completed) or _judge_exit(completed) or _judge_completeness(found)
-
-
-def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
-    """Judges runs with other ranks than were asked for, or that this machine can't do."""
+    # Other ranks than were asked for, or what this machine can't do.
     if completed.exit_code and (said := _NO_FAULT_OF_SETTINGS.search(completed.output)):
         return Outcome.MISSING_PROGRAM, said[1]
-    return (Outcome.MISSING_PROGRAM, found.mismatch) if found.mismatch else None
+    if found.mismatch:
+        return Outcome.MISSING_PROGRAM, found.mismatch
+    return _judge_exit(completed) or _judge_completeness(found)
 
 
 def _judge_exit(completed: process.Completed) -> tuple[Outcome, str] | None:
@@ -141,9 +135,6 @@ def _judge_content(
     """Checks that the records of a successful run contain what was asked for.
 
     The message of a good run says whether its GPUs were throttled.
-
-    Args:
-        expected, watched: as for ``_strange_environment``.
     """
     for operation in request.workload.operations:
         missing = set(request.workload.sizes) - _measured(request, operation, found)

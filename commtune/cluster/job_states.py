@@ -1,4 +1,4 @@
-"""States of jobs for all schedulers, their transitions, and the policy for each state.
+"""States of jobs for all schedulers, and their transitions.
 
 A missing answer is never the end of a job: a word that isn't known makes it UNKNOWN, a complete
 answer that doesn't list it ABSENT.
@@ -6,18 +6,10 @@ answer that doesn't list it ABSENT.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-
-
-class Policy(StrEnum):
-    WAIT = "wait"
-    READ = "read the result"
-    RETRY = "retry elsewhere"
-    BLAME = "count against the configuration"
-    STOP = "stop the campaign"
-    ASK_AGAIN = "ask again"
 
 
 class JobState(StrEnum):
@@ -59,26 +51,10 @@ class JobState(StrEnum):
         return self not in (JobState.UNKNOWN, JobState.ABSENT)
 
     @property
-    def policy(self) -> Policy:
-        return _POLICIES[self]
+    def stops_campaign(self) -> bool:
+        """Whether a person has to act before further jobs make sense."""
+        return self in (JobState.CANCELLED, JobState.NEVER_STARTED)
 
-
-_POLICIES: Mapping[JobState, Policy] = {
-    JobState.PENDING: Policy.WAIT,
-    JobState.RUNNING: Policy.WAIT,
-    JobState.SUSPENDED: Policy.WAIT,
-    JobState.COMPLETING: Policy.WAIT,
-    JobState.COMPLETED: Policy.READ,
-    JobState.FAILED: Policy.BLAME,
-    JobState.TIMED_OUT: Policy.BLAME,
-    JobState.OUT_OF_MEMORY: Policy.BLAME,
-    JobState.NODE_FAILURE: Policy.RETRY,
-    JobState.PREEMPTED: Policy.RETRY,
-    JobState.CANCELLED: Policy.STOP,
-    JobState.NEVER_STARTED: Policy.STOP,
-    JobState.UNKNOWN: Policy.ASK_AGAIN,
-    JobState.ABSENT: Policy.ASK_AGAIN,
-}
 
 _WAITING = frozenset({JobState.PENDING, JobState.NEVER_STARTED})
 _ANY = frozenset(JobState)
@@ -151,16 +127,9 @@ class ObservedState:
         started = self.started_at if after.started_at is None else after.started_at
         if _starts_again(self.state, after.state):
             return replace(after, attempt=self.attempt + 1)
-        if _started_later(self, after) and self.state not in _WAITING:
+        is_later = (after.started_at or 0.0) > (self.started_at or math.inf)
+        if is_later and self.state not in _WAITING:
             return replace(after, attempt=self.attempt + 1)
         if not _may_follow(self.state, after.state):
             return self
         return replace(after, attempt=self.attempt, started_at=started)
-
-
-def _started_later(before: ObservedState, after: ObservedState) -> bool:
-    return (
-        before.started_at is not None
-        and after.started_at is not None
-        and after.started_at > before.started_at
-    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
 
 from commtune.cluster.job_states import JobState, ObservedState
-from commtune.cluster.placement import Topology, find_distance
+from commtune.cluster.placement import Topology
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Outcome
 
@@ -146,6 +147,15 @@ def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedSta
     if not own:
         return ObservedState(JobState.ABSENT)
     return replace(own[-1].observed, attempt=len(own))
+
+
+def read_span(text: str) -> float | None:
+    """Reads ``2-00:00:00``, ``100:30:00`` or ``30:00`` in seconds; ``None`` for all else."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
+    if not found:
+        return None
+    days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 @dataclass(frozen=True)
@@ -286,10 +296,6 @@ class Allocation:
     def node_hours(self, now: float) -> float:
         """Returns the node-hours used so far."""
         return len(self.nodes) * (self.ended_at(now) - self.began_at) / 3600
-
-    def distance(self, topology: Topology, *, switch_is_group: bool = False) -> str:
-        """Returns the largest distance of its nodes, a value of ``placement.Distance``."""
-        return str(find_distance(topology.of(self.nodes), switch_is_group=switch_is_group))
 
 
 @dataclass(frozen=True)

@@ -19,26 +19,21 @@ AGGRESSOR_SIGN = "commtune-bench: sending"
 
 @dataclass(frozen=True)
 class NativeProgram:
-    """The native benchmark's executable; implements ``tuner.ports.Program``.
-
-    Attributes:
-        env_names: variables whose values every rank reports in the header.
-        library: name and version that runs with ``xccl`` must report in the header; empty for
-            any library.
-        matrix: file with the workload's matrix, which rank 0 reads.
-        leaves_memory: whether runs with only ``xccl`` exit without freeing memory and
-            communicators, which takes a fifth of a short run (docs/gpu.md). Other backends must
-            free them, as their messages may still use memory of a GPU.
-    """
+    """The native benchmark's executable; implements ``tuner.ports.Program``."""
 
     executable: Path
-    env_names: Sequence[str] = ()
+    env_names: Sequence[str] = ()  # variables whose values every rank reports in the header
+    #: Name and version that runs with ``xccl`` must report in the header; empty for any library.
     library: str = ""
-    matrix: Path | None = None
+    matrix: Path | None = None  # file with the workload's matrix, which rank 0 reads
+    #: Whether runs with only ``xccl`` exit without freeing memory and communicators, which takes a
+    #: fifth of a short run (docs/gpu.md). Other backends must free them, as their messages may
+    #: still use memory of a GPU.
     leaves_memory: bool = False
 
     def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
         workload = request.workload
+        is_on_gpu = model.Backend(workload.backend).uses_gpu
         command = [
             str(self.executable),
             f"--op={workload.operation}",
@@ -49,7 +44,9 @@ class NativeProgram:
             f"--records={records}",
             f"--run-id={request.run_id}",
             f"--expect-ranks={workload.ranks}",
-            *_backend(workload.backend),
+            # Ranks bind themselves near their GPUs; launchers, which don't know these, leave them
+            # unbound.
+            *([f"--backend={workload.backend}", "--bind=gpu"] if is_on_gpu else []),
             *_window(workload),
             *_shape(workload),
             *(["--rotate=yes"] if workload.rotate else []),
@@ -138,13 +135,6 @@ def read_traffic(records: Path) -> dict[str, float]:
         "gigabits_per_s": sent["bytes_moved"] * bits_per_byte_s,
         "gigabits_per_s_between_nodes": sent["bytes_between_nodes"] * bits_per_byte_s,
     }
-
-
-def _backend(backend: str) -> list[str]:
-    if not model.Backend(backend).uses_gpu:
-        return []
-    # Ranks bind themselves near their GPUs; launchers, which don't know these, leave them unbound.
-    return [f"--backend={backend}", "--bind=gpu"]
 
 
 def _window(workload: model.Workload) -> list[str]:

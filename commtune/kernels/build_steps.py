@@ -52,18 +52,13 @@ class BuildLog:
 
 @dataclass(frozen=True)
 class BuildSteps:
-    """The commands of a build in a folder.
-
-    Attributes:
-        what: what is built, for errors: "the benchmark".
-        words: the description for progress reports.
-    """
+    """The commands of a build in a folder."""
 
     folder: Path
     environment: Mapping[str, str]
     log: BuildLog
-    what: str
-    words: str
+    what: str  # what is built, for errors: "the benchmark"
+    words: str  # the description for progress reports
 
     def run(self, step: Sequence[str]) -> None:
         """Raises: BuildFailed: it fails, or takes too long."""
@@ -102,21 +97,13 @@ def _without_definitions(output: str, environment: Mapping[str, str]) -> str:
 
 
 def require_private(file: Path, what: str) -> None:
-    """Refuses a file that others may have put into the cache.
-
-    Raises:
-        EnvironmentFault: another user owns it or can write it.
-    """
+    """Raises an EnvironmentFault for a file that others may have put into the cache."""
     if why := who_else_wrote(file):
         raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file, why))
 
 
 def find_tool(name: str, folder_constant: str) -> str:
-    """Returns the path of cmake or ninja, from its wheel or else from PATH.
-
-    Raises:
-        MissingComponent: it is not found.
-    """
+    """Returns the path of cmake or ninja, from its wheel or PATH; or raises MissingComponent."""
     try:
         folder = getattr(importlib.import_module(name), folder_constant)
     except (ImportError, AttributeError):

@@ -23,11 +23,7 @@ def probe_library_versions(
 ) -> dict[str, str] | None:
     """Returns versions of libraries that a single process with the MPI loads, by catalogue.
 
-    Args:
-        environment: environment of the process; the MPI's variables are added.
-
-    Returns:
-        ``None`` if the MPI can't start without a launcher here, as on some login nodes.
+    ``None`` if the MPI can't start without a launcher here, as on some login nodes.
     """
     module = "commtune.kernels.python_bench.libraries"
     between = _BETWEEN_NODES.get(mpi.flavour, {})

@@ -37,13 +37,10 @@ _SYSTEM_NAMES = {
 
 @dataclass(frozen=True)
 class PythonProgram:
-    """The Python benchmark; implements ``tuner.ports.Program``.
-
-    Attributes:
-        pattern: a user's pattern as FILE.py:CLASS with an absolute path; empty for operations.
-    """
+    """The Python benchmark; implements ``tuner.ports.Program``."""
 
     libmpi: str
+    #: A user's pattern as FILE.py:CLASS with an absolute path; empty for operations.
     pattern: str = ""
     env_names: Sequence[str] = ()
 

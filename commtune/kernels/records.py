@@ -27,8 +27,7 @@ _Record = Mapping[str, Any]
 def read_records(path: Path, request: RunRequest | None = None) -> Records:
     """Reads a record file, even a damaged one; a missing file gives empty records.
 
-    Args:
-        request: the request; records that don't match it are reported as problems.
+    Records that don't match the request, if one is given, are reported as problems.
     """
     try:
         content = read_kept(path, _LARGEST_FILE + 1)

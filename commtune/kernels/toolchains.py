@@ -44,37 +44,25 @@ _CUDA_OF_PACKAGES = "13"
 
 @dataclass(frozen=True)
 class Xccl:
-    """An installation of NCCL or RCCL to compile and link with.
-
-    Attributes:
-        version: version in the header, such as ``2.28.9``.
-        root: the folder above ``include`` and ``lib``.
-    """
+    """An installation of NCCL or RCCL to compile and link with."""
 
     name: str
-    version: str
-    root: Path
+    version: str  # version in the header, such as ``2.28.9``
+    root: Path  # the folder above ``include`` and ``lib``
     header: Path
     library: Path
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A toolchain for GPU code.
-
-    Attributes:
-        root: the folder above ``bin`` of CUDA or ROCm.
-        version: version of the toolkit, such as ``13.0``.
-        architectures: GPU architectures to build for, such as ``90`` or ``gfx90a``.
-        xccl: NCCL or RCCL; ``None`` if there is none.
-    """
+    """A toolchain for GPU code."""
 
     kind: GpuKind
-    root: Path
+    root: Path  # the folder above ``bin`` of CUDA or ROCm
     compiler: Path
-    version: str
-    architectures: tuple[str, ...]
-    xccl: Xccl | None = None
+    version: str  # version of the toolkit, such as ``13.0``
+    architectures: tuple[str, ...]  # GPU architectures to build for, such as ``90`` or ``gfx90a``
+    xccl: Xccl | None = None  # NCCL or RCCL; ``None`` if there is none
 
     def plain(self) -> dict[str, object]:
         """Returns plain data that identifies the toolchain."""
@@ -203,11 +191,8 @@ def _xccl(
 
 def _library(root: Path, name: str) -> Path | None:
     """Finds a library, also as lib*.so.N only, as in the wheels of NCCL."""
-    for folder in _LIBRARY_FOLDERS:
-        found = sorted((root / folder).glob(f"lib{name}.so*"))
-        if found:
-            return found[0]
-    return None
+    places = (sorted((root / folder).glob(f"lib{name}.so*")) for folder in _LIBRARY_FOLDERS)
+    return next((found[0] for found in places if found), None)
 
 
 def _parse_xccl_version(header: str) -> str:
@@ -267,16 +252,7 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
 
 def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
     """Returns the output of a program; empty if it is missing or fails."""
-    program = shutil.which(words[0], path=environment.get("PATH", os.defpath))
-    if program is None:
-        return ""
-    done = process.run_process(
-        [program, *words[1:]],
-        environment=environment,
-        timeout_s=_PROBE_LIMIT_S,
-        whole_output=True,
-    )
-    return done.output if done.ok else ""
+    return process.ask_program(words, environment=environment, timeout_s=_PROBE_LIMIT_S)
 
 
 def _package_folders(environment: Mapping[str, str]) -> list[Path]:

@@ -62,23 +62,18 @@ _ANSWER: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Question:
-    """An endpoint of the API.
+    """An endpoint of the API."""
 
-    Attributes:
-        path: the path below the API's prefix; names in braces are path parameters.
-        answer: returns the answer, from the database and the values of all parameters.
-        schema: the OpenAPI schema of the answer.
-        kind: the answer's media type.
-        is_stored: whether the answer depends on the database alone. The state of a campaign
-            doesn't: its controller may have died.
-    """
-
-    path: str
+    path: str  # the path below the API's prefix; names in braces are path parameters
     summary: str
+    #: Returns the answer, from the database and the values of all parameters.
     answer: Callable[[str, _Values], Reply]
     parameters: Sequence[Parameter] = ()
+    #: The OpenAPI schema of the answer.
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
-    kind: str = "application/json"
+    kind: str = "application/json"  # the answer's media type
+    #: Whether the answer depends on the database alone. The state of a campaign doesn't: its
+    #: controller may have died.
     is_stored: bool = True
 
     @property
@@ -171,15 +166,12 @@ def _results(db: str, values: _Values) -> Reply:
 def _profile(db: str, values: _Values) -> Reply:
     found = stored.find_profile(str(values.get("number") or values["name"]), db)
     profile = asdict(found.profile) | {"configuration": dict(found.profile.configuration)}
-    named = {
-        "id": found.id,
-        "campaign": found.campaign,
-        "created": found.created,
-        "site": found.site,
-    }
     return json_reply(
         {
-            **named,
+            "id": found.id,
+            "campaign": found.campaign,
+            "created": found.created,
+            "site": found.site,
             **profile,
             "pinned": found.pinned,
             "simultaneous_level": found.level,
@@ -292,11 +284,7 @@ QUESTIONS = (
 def answer_request(
     question: Question, db: str, path: _Values, query: Sequence[tuple[str, str]]
 ) -> Reply:
-    """Returns the answer of an endpoint to a request.
-
-    Raises:
-        CommtuneError: a parameter is invalid, or there is no answer.
-    """
+    """Returns an endpoint's answer to a request; a CommtuneError for none or a wrong parameter."""
     values = given.read_parameters(question.parameters, query)
     parts = given.read_parameters(question.in_path, list(path.items()))
     if None in parts.values():

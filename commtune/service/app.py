@@ -166,11 +166,7 @@ class Service:
 
 
 def _read_query(scope: Scope) -> list[tuple[str, str]]:
-    """Returns the query parameters.
-
-    Raises:
-        UserError: the query is malformed, or has too many parameters.
-    """
+    """Returns the query parameters; a ``UserError`` for a malformed query, or too many of them."""
     try:
         return parse_qsl(
             scope["query_string"].decode("ascii"),

@@ -24,19 +24,13 @@ _FILTERS = ("nodes", "ranks", "system", "backend", "campaign")
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two campaigns or systems.
-
-    Attributes:
-        described: its description, whose differences are listed.
-        answers: the best configurations by size (bytes).
-        nothing: a message why there are no answers.
-    """
+    """One of the two campaigns or systems."""
 
     letter: str
     name: str
-    described: Mapping[str, Any]
-    answers: Mapping[int, Explained]
-    nothing: str
+    described: Mapping[str, Any]  # its description, whose differences are listed
+    answers: Mapping[int, Explained]  # the best configurations by size (bytes)
+    nothing: str  # a message why there are no answers
 
     def rows(self, size: int) -> list[dict[str, Any]]:
         """Returns the table's rows for a size (bytes)."""

@@ -62,11 +62,7 @@ def refuse_control(tokens: Tokens, path: str, headers: Headers) -> Problem | Non
 
 
 def cancel_campaign(name: str, db: str) -> str:
-    """Ends a campaign like ``commtune cancel``; returns a message about what was ended.
-
-    Raises:
-        CommtuneError: as for ``end_campaign``.
-    """
+    """Ends a campaign like ``commtune cancel``; returns what was ended, or raises its errors."""
     # Imported here, because a read-only service doesn't need the code that runs campaigns.
     from commtune.app.campaigns.cancelling import end_campaign
 

@@ -24,7 +24,6 @@ from commtune.app.campaigns.stored import (
 )
 from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError
-from commtune.model import JobRecord
 from commtune.service.replies import Reply, json_reply, make_problem, problem_of
 
 #: Seconds between two polls of the state, and between two keep-alive comments without a change.
@@ -61,16 +60,13 @@ def describe_live(found: CampaignProgress) -> dict[str, Any]:
             "profiles": str(summary.profiles),
         },
         "phases": [_phase(one) for one in found.phases],
-        "jobs": [_job_cells(one) for one in sort_jobs(summary.jobs)[:_JOBS]],
+        "jobs": [
+            {**describe_job(one), "since": _clock(one.started_at or one.prepared_at)}
+            for one in sort_jobs(summary.jobs)[:_JOBS]
+        ],
         "runs": [run_cells(one) for one in found.recent],
         "over": summary.state is CampaignState.FINISHED,
     }
-
-
-def _job_cells(job: JobRecord) -> dict[str, str]:
-    """Returns a job as a row of the table of jobs, as the controller last saw it."""
-    since = job.prepared_at if job.started_at is None else job.started_at
-    return {**describe_job(job), "since": _clock(since)}
 
 
 def _clock(seconds: float) -> str:

@@ -25,22 +25,13 @@ class Metrics:
         self._sum_s = 0.0
 
     def count_request(self, status: int, seconds: float) -> None:
-        """Counts a request.
-
-        Args:
-            seconds: time until its reply began.
-        """
+        """Counts a request, and the seconds until its reply began."""
         self._statuses[status] += 1
         self._times[bisect_left(_BOUNDS, seconds)] += 1
         self._sum_s += seconds
 
     def describe(self, states: Mapping[str, int], viewers: int) -> str:
-        """Returns all metrics in Prometheus' text format.
-
-        Args:
-            states: number of campaigns by state.
-            viewers: number of open event streams.
-        """
+        """Returns all metrics in Prometheus' text format, with the campaigns by state."""
         return "".join(f"{line}\n" for line in self._lines(states, viewers))
 
     def _lines(self, states: Mapping[str, int], viewers: int) -> Iterator[str]:

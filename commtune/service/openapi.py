@@ -32,11 +32,7 @@ _STATUSES = ("400", "401", "404", "409", "414", "500", "503")
 
 
 def openapi_document(prefix: str = "", *, has_control: bool = False) -> dict[str, Any]:
-    """Returns the OpenAPI document of a service below a path prefix.
-
-    Args:
-        has_control: whether the service can end campaigns.
-    """
+    """Returns the OpenAPI document of a service, which may be able to end campaigns."""
     asked: dict[str, Any] = {one.path: {"get": _operation(one)} for one in QUESTIONS}
     more = {control.CANCEL: {"post": _cancel()}} if has_control else {}
     token = {"type": "http", "scheme": "bearer"}

@@ -46,19 +46,15 @@ STATIC = {
 
 @dataclass(frozen=True)
 class Page:
-    """A web page.
-
-    Attributes:
-        show: renders it, from the database, the prefix of links, the path's parts and the query.
-        is_slow: whether rendering takes seconds; only one such page is rendered at a time.
-        is_stored: whether it depends on the database alone, as in ``api.Question``.
-        has_control: whether ``show`` takes ``may_cancel``: whether this user may end campaigns.
-    """
+    """A web page."""
 
     path: str
+    #: Renders it, from the database, the prefix of links, the path's parts and the query.
     show: Callable[..., Reply]
+    #: Whether rendering takes seconds; only one such page is rendered at a time.
     is_slow: bool = False
-    is_stored: bool = True
+    is_stored: bool = True  # whether it depends on the database alone, as in ``api.Question``
+    #: Whether ``show`` takes ``may_cancel``: whether this user may end campaigns.
     has_control: bool = False
 
 
@@ -85,9 +81,13 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
     filters = {one.name: asked[one.name] for one in given.FILTERS}
     operation = Operation(asked["operation"])
     size = asked["bytes"]
-    found = None
+    found, points, formats = None, list[PointEvidence](), list[str]()
     if size is not None:
         found = answer_question(operation, size, filters, stack=asked["stack"], db=db)
+        for one in found["best"]["points"] if found["best"] else ():
+            points.append(PointEvidence(**{**one, "gain": Interval(**one["gain"])}))
+        if found["environment"]:
+            formats = list_usable_formats(stored.find_profile(str(found["best"]["id"]), db))
     return render_page(
         "best.html",
         prefix,
@@ -95,22 +95,9 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
         found=found,
         operations=list(Operation),
         systems=_systems(db),
-        table=evidence_table(
-            [] if not found or not found["best"] else _answer_rows(found["best"])
-        ),
-        formats=_formats(found, db),
+        table=evidence_table(point_rows(points)),
+        formats=formats,
     )
-
-
-def _formats(found: Mapping[str, Any] | None, db: str) -> list[str]:
-    if not found or not found["environment"]:
-        return []
-    return list_usable_formats(stored.find_profile(str(found["best"]["id"]), db))
-
-
-def _answer_rows(best: Mapping[str, Any]) -> list[dict[str, Any]]:
-    points = [PointEvidence(**{**one, "gain": Interval(**one["gain"])}) for one in best["points"]]
-    return point_rows(points)
 
 
 def _campaign(

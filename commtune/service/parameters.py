@@ -18,17 +18,13 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an endpoint.
-
-    Attributes:
-        read: parses its text, or raises UserError.
-        schema: its OpenAPI schema.
-    """
+    """A parameter of an endpoint."""
 
     name: str
     help: str
-    read: Callable[[str], Any] = str
+    read: Callable[[str], Any] = str  # parses its text, or raises UserError
     required: bool = False
+    #: Its OpenAPI schema.
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
 
     def document(self, place: str = "query") -> dict[str, Any]:

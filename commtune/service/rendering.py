@@ -23,11 +23,7 @@ _AXES = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 
 
 def render_page(template: str, prefix: str, status: int = 200, **values: Any) -> Reply:
-    """Returns a rendered template as an HTML reply.
-
-    Args:
-        prefix: prefix of all links.
-    """
+    """Returns a rendered template as an HTML reply; all its links begin with ``prefix``."""
     made = _environment().get_template(template).render(prefix=prefix, **values)
     return Reply(made.encode("utf-8", "replace"), HTML, status)
 

@@ -89,18 +89,12 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Problem:
-    """An error of a request.
+    """An error of a request."""
 
-    Attributes:
-        status: the HTTP status.
-        code: its name for programs, one of ``ERROR_CODES``.
-        hint: what the user can do.
-    """
-
-    status: int
-    code: str
+    status: int  # the HTTP status
+    code: str  # its name for programs, one of ``ERROR_CODES``
     message: str
-    hint: str = ""
+    hint: str = ""  # what the user can do
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -74,11 +74,7 @@ def read_place(written: str, *, allow_remote: bool) -> Place:
 
 
 def read_prefix(written: str) -> str:
-    """Parses a path prefix, and removes a slash at its end.
-
-    Raises:
-        UserError: it is no valid path.
-    """
+    """Parses a path prefix, without a slash at its end; a ``UserError`` if it is no valid path."""
     prefix = written.rstrip("/")
     if not _PREFIX.fullmatch(prefix) or "/." in prefix:
         raise UserError(f"--prefix {written} is no path", hint="write it as /commtune")

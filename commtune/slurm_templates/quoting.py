@@ -139,21 +139,18 @@ def check_options(options: Mapping[str, object]) -> None:
         try:
             if value not in ("", 0) or name in _NEEDED:
                 quote_directive(value)
-            _check_length(str(value), _LONGEST.get(name, _LONGEST_TEXT))
+            if len(str(value)) > (most := _LONGEST.get(name, _LONGEST_TEXT)):
+                raise UserError(
+                    f"{quote_value(str(value))} has {len(str(value))} characters, and {most} is "
+                    "the most",
+                    hint="choose something shorter",
+                )
         except UserError as e:
             raise UserError(f"{name}: {e.message}", hint=e.hint) from e
 
 
-def _check_length(text: str, most: int) -> None:
-    if len(text) > most:
-        raise UserError(
-            f"{quote_value(text)} has {len(text)} characters, and {most} is the most",
-            hint="choose something shorter",
-        )
-
-
 def slurm_time(seconds: object) -> QuotedText:
-    """Returns a time limit for sbatch, rounded up to whole minutes; filter ``slurm_time``.
+    """Returns a time limit for sbatch, in whole minutes, rounded up; filter ``slurm_time``.
 
     Raises:
         UserError: it isn't a positive number of seconds.

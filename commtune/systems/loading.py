@@ -74,11 +74,7 @@ def _check_spaces(document: yaml_document.Document, system: System) -> None:
 
 
 def check_sources(document: yaml_document.Document, sources: Mapping[str, str]) -> None:
-    """Checks every key ``source`` of a document against its list of sources.
-
-    Raises:
-        DocumentError: of the document's class: a source isn't listed, or is never used.
-    """
+    """Raises a DocumentError if a source that a document names isn't listed, or never used."""
     used = set()
     for where, name in _named_sources(document.data, ()):
         used.add(name)

@@ -24,8 +24,6 @@ def allocation_script(
     """Returns the script of a campaign's allocation; builds nothing and asks no scheduler.
 
     Args:
-        folder: the campaign's own.
-        database: URL of the database, for the controller.
         file: where the campaign's file will be, if it was not read from one.
 
     Raises:

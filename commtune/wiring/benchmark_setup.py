@@ -15,14 +15,14 @@ from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import HOST_ID, base_environment, command_path, local_launcher
 from commtune.cluster.machine.doctor import public_names
 from commtune.cluster.mpi.discovery import find_launcher, find_mpi
-from commtune.errors import EnvironmentFault, UserError
+from commtune.errors import UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN
 from commtune.paths import is_file
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, replace_own_file, writing_data
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
 from commtune.wiring.user_folders import Folders
 
@@ -57,29 +57,16 @@ def _matrix(workload: model.Workload) -> Path | None:
         return None
     file = Folders.of_user().data / "matrices" / f"{shape.matrix}.txt"
     if shape.content is not None:
-        _write_once(file, shape.content.text)
+        if not is_file(file):  # else it has the same content, of which its name is a hash
+            with writing_data("the matrix can't be kept", file):
+                make_private_folder(file.parent)
+                replace_own_file(file, shape.content.text)
     elif not is_file(file):
         raise UserError(
             f"the measured matrix is missing: {file}",
             hint="'commtune tune' with the campaign's file, and its matrix beside it, restores it",
         )
     return file
-
-
-def _write_once(file: Path, text: str) -> None:
-    """Writes a file atomically unless it exists; its name is a hash of the content."""
-    if is_file(file):
-        return
-    try:
-        make_private_folder(file.parent)
-        beside = file.with_name(f".{file.name}.{os.getpid()}")
-        beside.write_text(text, encoding="ascii")
-        beside.replace(file)
-    except OSError as error:
-        raise EnvironmentFault(
-            f"the matrix can't be kept: {file}: {error.strerror}",
-            hint="check its permissions and free space, or set XDG_DATA_HOME to another folder",
-        ) from error
 
 
 def prepare_benchmark(

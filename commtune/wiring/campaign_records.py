@@ -149,11 +149,7 @@ def scheduler_campaign_record(on: SchedulerCampaign) -> CampaignRecord:
 def record_of_today(
     stored: CampaignDescription, mpi: MpiInstallation, versions: Mapping[str, str]
 ) -> CampaignRecord:
-    """Returns a stored campaign's record as it would be if it began here and now.
-
-    Args:
-        versions: today's, of the libraries below MPI that its stack has.
-    """
+    """Returns a stored campaign's record as if it began here and now, with these versions."""
     machine = describe_machine()
     guards = tuple(stored.what.get("guards", {}))
     workload = Workload.of_plain(stored.what["workload"])
@@ -213,6 +209,8 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
     tried = [one.plain() for one in spec.reference_settings]
     learned = [{"campaign": of, "tried": dict(one)} for one, of in spec.learned.items()]
     file = str(spec.file.resolve()) if spec.file else None
+    asked = spec.job_request
+    jobs = {str(asked.scheduler): {"exclude": list(asked.exclude), "file": file}} if asked else {}
     return {
         "budget": asdict(plan.budget),
         "minimum_gain": plan.minimum_gain,
@@ -231,16 +229,10 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         **({"emulated_nodes": emulated} if (emulated := plan.workload.emulated_nodes) else {}),
         **_of_shape(plan.workload),
         # The options of jobs that may change; to measure more, the others are read from the file.
-        **_jobs_settings(spec, file),
+        **jobs,
         **({FABRIC: asdict(fabric_of(spec.system))} if spec.system else {}),
         **({DESCRIBED: spec.system.name} if spec.system else {}),
     }
-
-
-def _jobs_settings(spec: CampaignSpec, file: str | None) -> dict[str, Any]:
-    if (request := spec.job_request) is None:
-        return {}
-    return {str(request.scheduler): {"exclude": list(request.exclude), "file": file}}
 
 
 def _of_shape(workload: Workload) -> dict[str, Any]:
@@ -273,15 +265,11 @@ def _stack(
 ) -> StackRecord:
     gpu = stack_of(backend)
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack(), **gpu}
-    words = [_stack_words(gpu), mpi.words]
-    bare = StackRecord(content_key(description), ", ".join(filter(None, words)), description)
+    # For example ``NCCL 2.28.9, CUDA 13.0.88, mpich 5.0.2``.
+    words = [f"{n.upper()} {gpu[n]}" for n in ("nccl", "rccl", "cuda", "hip") if n in gpu]
+    text = ", ".join(filter(None, [*words, mpi.words]))
+    bare = StackRecord(content_key(description), text, description)
     return _with_libraries(bare, versions)
-
-
-def _stack_words(stack: Mapping[str, Any]) -> str:
-    """Returns for example ``NCCL 2.28.9, CUDA 13.0.88``; empty for an empty stack."""
-    names = ("nccl", "rccl", "cuda", "hip")
-    return ", ".join(f"{name.upper()} {stack[name]}" for name in names if name in stack)
 
 
 def _with_libraries(stack: StackRecord, versions: Mapping[str, str] | None) -> StackRecord:

@@ -53,10 +53,7 @@ def fit_to_cost(
 
     A continued campaign keeps those that it began with. With a scheduler nothing is measured
     before the first job: GPU backends, whose libraries take seconds to start, get all sizes of the
-    default range, others keep the fewest.
-
-    Args:
-        url: of the database, which may have the campaign.
+    default range, others keep the fewest. ``url`` is that of the database.
     """
     workload = spec.plan.workload
     lacks_sizes = not spec.sizes_named and workload.own is None
@@ -100,7 +97,10 @@ def _fit(
     if lacks_timing(spec):
         sized = spec
         search_s = (spec.plan.budget if spec.budget_named else fit_budget(run_s)).search_s
-        usual = _with_sizes_of(spec, min(runs, key=lambda run: run.wall_s), run_s)
+        # The fastest run, as it would be with the campaign's sizes alone.
+        fastest, sizes = min(runs, key=lambda run: run.wall_s), spec.plan.workload.sizes
+        kept = tuple(one for one in fastest.measurements if one.bytes in sizes)
+        usual = replace(fastest, wall_s=run_s, measurements=kept)
         spec, launches = choose_timing(
             spec, usual, search_s, lambda timing: measure(sized.with_plan(timing=timing)), say
         )
@@ -146,13 +146,6 @@ def thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tup
         if measuring_s * len(kept) / len(every) <= allowed_s:
             break
     return kept
-
-
-def _with_sizes_of(spec: CampaignSpec, run: RunResult, run_s: float) -> RunResult:
-    """Reduces a run to the campaign's sizes; ``run_s`` is the wall time that it would have."""
-    sizes = spec.plan.workload.sizes
-    kept = tuple(one for one in run.measurements if one.bytes in sizes)
-    return replace(run, wall_s=run_s, measurements=kept)
 
 
 def _with_sizes(spec: CampaignSpec, sizes: Sequence[int]) -> CampaignSpec:

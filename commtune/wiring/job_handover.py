@@ -53,11 +53,7 @@ def hand_over(
 
 
 def given_versions(environment: Mapping[str, str]) -> dict[str, str] | None:
-    """Returns the versions that the environment gives; ``None`` if it gives none.
-
-    Raises:
-        UserError: they can't be read.
-    """
+    """Returns the versions that the environment gives, if any; a UserError for unreadable ones."""
     written = environment.get(_GIVEN_VARIABLE)
     if written is None:
         return None

@@ -276,10 +276,7 @@ def cancel_campaign(
 ) -> Cancelled:
     """Cancels a campaign's jobs; raises a ``SchedulerFault`` if the scheduler doesn't answer.
 
-    Its controller is told first, as it might submit another job meanwhile.
-
-    Args:
-        folder: the campaign's.
+    Its controller is told first, by a file in the campaign's folder: it might submit another job.
     """
     scheduler = scheduler_of(kind)
     store, request = Store(opened), CancelRequest.of(folder)
@@ -295,12 +292,7 @@ def cancel_campaign(
 
 
 def cancel_by_folder(folder: Path, fault: DatabaseFault) -> Cancelled:
-    """Cancels a campaign's jobs by their folders, if the database can't be read.
-
-    Args:
-        folder: the campaign's.
-        fault: why the database can't be read.
-    """
+    """Cancels the jobs in a campaign's folder; ``fault``: why the database can't be read."""
     untold = CancelRequest.of(folder).make()
     cancelled = cancel_all(
         FolderBook(folder / "jobs", fault), scheduler_of(_kind_of_scripts(folder / "jobs"))

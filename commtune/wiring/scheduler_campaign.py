@@ -30,6 +30,7 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
+from commtune.cluster.placement import find_distance
 from commtune.cluster.scheduler import (
     AFTER_VARIABLE,
     Allocation,
@@ -132,14 +133,10 @@ class SchedulerCampaign:
         return (self.spec.plan.space.library,)
 
     @property
-    def _guards(self) -> dict[str, str]:
-        """The protected variables that were set where the campaign was started."""
-        return guards_here(self.spec.protected_variables)
-
-    @property
     def _variables(self) -> dict[str, str]:
         """Variables of every run: protected ones that are set, the MPI's own, and pinned ones."""
-        return {**self._guards, **self.mpi.environment, **self.spec.plan.space.pinned}
+        guards = guards_here(self.spec.protected_variables)
+        return {**guards, **self.mpi.environment, **self.spec.plan.space.pinned}
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
@@ -231,14 +228,12 @@ class SchedulerCampaign:
             launcher=launcher,
             shared=SharedLaunch(self.say) if can_share_launches(self.spec.plan) else None,
         )
-        measured = replace(
-            allocation, nodes=allocation.nodes[: self.request.nodes if aggressor else None]
-        )
         topology = topology_here(self.kind, allocation, self.site.topology)
+        measured = topology.of(allocation.nodes[: self.request.nodes if aggressor else None])
         return Steps(
             inner,
             allocation,
-            measured.distance(topology, switch_is_group=self._switch_is_group),
+            str(find_distance(measured, switch_is_group=self._switch_is_group)),
             scheduler=self.scheduler,
             launcher=self._launcher,
             worked=partial(chain.worked, allocation) if chain else lambda: None,

@@ -39,12 +39,7 @@ LOOK_AT = {
 def scheduler_of(
     kind: JobScheduler, *, keeps_accounts: bool = True, timeout_s: float = 60.0
 ) -> Scheduler:
-    """Returns the scheduler, for commands from this machine.
-
-    Args:
-        keeps_accounts: whether Slurm has accounting.
-        timeout_s: seconds that a call may take.
-    """
+    """Returns the scheduler, for commands from here that may take ``timeout_s`` seconds."""
     if kind is JobScheduler.PBS:
         return PbsScheduler(timeout_s=timeout_s)
     return SlurmScheduler(
@@ -109,12 +104,14 @@ def describe_site(kind: JobScheduler, folder: Path) -> Site:
         MissingComponent: the scheduler is not here.
         SchedulerFault: it gives no answer.
     """
-    if kind is JobScheduler.SLURM:
-        return describe_slurm(clean_environment(os.environ), folder)
+    is_slurm = kind is JobScheduler.SLURM
     try:
+        if is_slurm:
+            return describe_slurm(clean_environment(os.environ), folder)
         return PbsScheduler().describe_site()
     except MissingComponent as error:
         raise MissingComponent(
-            "the campaign file asks for PBS, and there is no PBS here (no qstat)",
-            hint="start it on a login node; or remove 'pbs:' to measure on this machine",
+            f"the campaign file asks for {kind.label}, and there is no {kind.label} here "
+            f"(no {'scontrol' if is_slurm else 'qstat'})",
+            hint=f"start it on a login node; or remove '{kind}:' to measure on this machine",
         ) from error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from commtune.errors import EnvironmentFault
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, replace_own_file, writing_data
 
 #: Variable of a job with the path of the file with the copies.
 COPIES_VARIABLE = "COMMTUNE_CAMPAIGN_COPIES"
@@ -16,30 +16,19 @@ COPIES = "submitted.json"
 
 
 def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
-    """Stores copies of a campaign's files, for its jobs.
-
-    Args:
-        file: where to store them.
-        texts: contents of the campaign's files by path.
+    """Stores the contents of a campaign's files, by path, in one file for its jobs.
 
     Raises:
         EnvironmentFault: the file can't be written.
     """
     plain = {name: text.decode(errors="surrogateescape") for name, text in texts.items()}
-    part = file.with_suffix(".part")
-    try:
+    with writing_data("copies of the campaign's files can't be written", file):
         make_private_folder(file.parent)
-        part.write_text(json.dumps(plain, indent=1))
-        part.replace(file)
-    except OSError as error:
-        raise EnvironmentFault(
-            f"copies of the campaign's files can't be written: {file}: {error.strerror}",
-            hint="check its permissions and free space, or set XDG_DATA_HOME elsewhere",
-        ) from error
+        replace_own_file(file, json.dumps(plain, indent=1))
 
 
 def given_copies(environment: Mapping[str, str]) -> dict[str, bytes] | None:
-    """Returns the copies that this job uses; ``None`` if it isn't a job of ``submit``.
+    """Returns the copies that this job of ``submit`` uses, if it is one.
 
     Raises:
         EnvironmentFault: they can't be read.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.failures import FailedNodes
-from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
+from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, job_name, key_in, new_key
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import (
@@ -62,7 +62,6 @@ class AllocationScript:
 
         Args:
             after: number of the predecessor, whose controller is dead when this job begins.
-            exclude: names of nodes that the job must not get.
 
         Raises:
             UserError: a value can't be quoted safely, or the system doesn't allow such a job.
@@ -143,7 +142,7 @@ class AllocationChain:
         )
         tracked = TrackedJob(job, (), 0.0)
         script = self.script.render(key, after, self.failed_nodes.excluded)
-        tracked.folder.write_script(script, ControllerNote(), self.script.database)
+        tracked.folder.write_script(script, database=self.script.database)
         self.book.put_job(job)
         return tracked
 
@@ -231,7 +230,7 @@ class AllocationChain:
         if self._before:
             with suppress(SchedulerFault):  # asked again after the next run
                 self._look_around()
-        if self._next is not None and self._next.job.number:
+        if self._successor:
             return
         self.submitter.cancel_request.check()
         try:
@@ -243,11 +242,8 @@ class AllocationChain:
             problem = self._next.refusal
         except EnvironmentFault as fault:
             problem = fault.message
-        if self._next is not None and self._next.job.number:
-            self._allow_requeue(allocation, allowed=False)
-            return
-        self._problem = problem
-        self._allow_requeue(allocation, allowed=True)
+        self._problem = "" if self._successor else problem
+        self._allow_requeue(allocation, allowed=not self._successor)
 
     def _allow_requeue(self, allocation: Allocation, *, allowed: bool) -> None:
         if self._may_requeue is allowed:
@@ -283,8 +279,13 @@ class AllocationChain:
             self.book.put_job(waits.update(stage=JobStage.OVER, detail=self._problem))
 
     @property
+    def _successor(self) -> str:
+        """The number of the successor; empty while the scheduler hasn't accepted it."""
+        return self._next.job.number if self._next else ""
+
+    @property
     def _will_requeue(self) -> bool:
-        return self._may_requeue and not (self._next and self._next.job.number)
+        return self._may_requeue and not self._successor
 
     def go_on(self, allocation: Allocation) -> None:
         """Hands over to the successor, or requeues this job, once its time is over.
@@ -292,8 +293,8 @@ class AllocationChain:
         Call it last, when everything is stored: a requeue ends this process.
         """
         say, number = self.submitter.say, allocation.number
-        if self._next is not None and self._next.job.number:
-            say(f"job {self._next.job.number} continues")
+        if self._successor:
+            say(f"job {self._successor} continues")
         elif self._will_requeue:
             say(f"job {number} is requeued, and continues: {self._problem}")
             try:

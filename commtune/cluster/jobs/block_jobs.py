@@ -13,7 +13,7 @@ from commtune import model
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.cancellation import close_orphans
 from commtune.cluster.jobs.failures import StopPolicy
-from commtune.cluster.jobs.job_folder import ControllerNote, read_start
+from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.queue_wait import QueueWait
@@ -89,7 +89,7 @@ class BlockJobs:
         time_s = min(self._stretch * usual_s, max(_LEAST_S, self.left_s()))
         tracked = self._new(model.JobKind.BLOCK, requests, time_limit_s)
         tracked.expected_s = len(requests) * (time_limit_s if typical is None else typical)
-        excluded = self.stop_policy.excluded
+        excluded = self.stop_policy.failed_nodes.excluded
         script = self.scripts.block(tracked.folder, requests, time_limit_s, time_s, excluded)
         self._start(tracked, script)
 
@@ -116,12 +116,15 @@ class BlockJobs:
         if block not in jobs:
             # The controller died after it stored the runs and before it recorded their job, so
             # the job was never submitted.
-            self._unknown += [_never_submitted(request, self.clock()) for request in requests]
+            detail, now = "never submitted: its controller ended before", self.clock()
+            self._unknown += [
+                model.RunResult(one.run_id, model.Outcome.INTERRUPTED, now, 0.0, detail=detail)
+                for one in requests
+            ]
             return
         job = jobs[block]
         tracked = TrackedJob(job, tuple(requests), 0.0, perhaps_known=not job.number, adopted=True)
-        note = tracked.folder.note()
-        tracked.limit_s, tracked.expected_s = note.limit_s, note.expected_s
+        tracked.limit_s, tracked.expected_s = tracked.folder.note()
         self._tracked[job.key] = tracked
         self.monitor.soon()
 
@@ -173,7 +176,7 @@ class BlockJobs:
     def _start(self, tracked: TrackedJob, script: str) -> None:
         """Writes the script, records the job, submits it: found by its key wherever we die."""
         make_folder(self.reader.records)
-        tracked.folder.write_script(script, ControllerNote(tracked.limit_s, tracked.expected_s))
+        tracked.folder.write_script(script, tracked.limit_s, tracked.expected_s)
         self.book.put_job(tracked.job)
         self._tracked[tracked.job.key] = tracked
         self.submitter.attempt_all(list(self._tracked.values()))
@@ -241,13 +244,3 @@ class BlockJobs:
 
 def _operations(requests: Sequence[model.RunRequest]) -> int:
     return len(requests[0].workload.operations)
-
-
-def _never_submitted(request: model.RunRequest, now: float) -> model.RunResult:
-    return model.RunResult(
-        request.run_id,
-        model.Outcome.INTERRUPTED,
-        now,
-        0.0,
-        detail="never submitted: its controller ended before",
-    )

@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from commtune.cluster.job_states import JobState, PendingReason, Policy
+from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.scheduler import Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
+from commtune.private_files import replace_own_file
 
 #: Number of jobs in which a node may fail before it is excluded.
 MOST_FAILURES = 1
@@ -54,7 +55,8 @@ class FailedNodes:
                     "from now on"
                 )
         try:
-            _write(self.file, known)
+            plain = {node: sorted(jobs) for node, jobs in known.items()}
+            replace_own_file(self.file, json.dumps(plain))
         except OSError as error:
             self.say(f"the list of failed nodes can't be saved: {self.file}: {error.strerror}")
 
@@ -84,12 +86,6 @@ def _read(file: Path) -> dict[str, set[str]]:
     }
 
 
-def _write(file: Path, known: dict[str, set[str]]) -> None:
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps({node: sorted(jobs) for node, jobs in known.items()}))
-    part.replace(file)
-
-
 _GOES_ON = "what was measured is kept; the same command continues"
 
 
@@ -103,11 +99,6 @@ class StopPolicy:
     _stop: EnvironmentFault | None = field(default=None, init=False)
     _told: set[str] = field(default_factory=set, init=False)
 
-    @property
-    def excluded(self) -> tuple[str, ...]:
-        """The names of the nodes that further jobs must not get."""
-        return self.failed_nodes.excluded
-
     def check(self) -> None:
         """Raises the ``EnvironmentFault`` that stops the campaign, if anything does."""
         if self._stop is not None:
@@ -119,7 +110,7 @@ class StopPolicy:
         """Evaluates how a job ended; its launcher could not reach the nodes in ``lost``."""
         if lost or (end.state is JobState.NODE_FAILURE and nodes):
             self._take_node_failure(tracked.job.number, nodes, frozenset(lost))
-        elif end.state.policy is Policy.STOP and not tracked.adopted:
+        elif end.state.stops_campaign and not tracked.adopted:
             self._stop = EnvironmentFault(
                 f"the campaign stops: {end.why}",
                 hint=f"{_GOES_ON}\n'commtune cancel' ends jobs that are still there",

@@ -23,8 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.errors import EnvironmentFault
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, writing_data
 
 _EXIT = re.compile(r"(\d{1,3}) (\d{9,11}\.\d{1,6}) (\d{9,11}\.\d{1,6})\s*", re.ASCII)
 _NOTE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
@@ -46,14 +45,6 @@ class ExitRecord:
     def wall_s(self) -> float:
         """The wall time, seconds."""
         return max(0.0, self.ended_at - self.began_at)
-
-
-@dataclass(frozen=True)
-class ControllerNote:
-    """A note by the controller that made a job, for one that adopts it."""
-
-    limit_s: float = 0.0  # seconds that each run may take
-    expected_s: float = 0.0  # seconds that the job will likely have its nodes
 
 
 @dataclass(frozen=True)
@@ -80,24 +71,26 @@ class JobFolder:
     def step_exit(self, position: int) -> Path:
         return self.path / f"{position}.exit"
 
-    def note(self) -> ControllerNote:
+    def note(self) -> tuple[float, float]:
         """Returns the note that was written with the script; zeros where it can't be read."""
         found = _NOTE.fullmatch(read_start(self.path / "note", _TAIL_BYTES))
-        return ControllerNote(float(found[1]), float(found[2])) if found else ControllerNote()
+        return (float(found[1]), float(found[2])) if found else (0.0, 0.0)
 
-    def write_script(self, text: str, note: ControllerNote, database: str = "") -> None:
+    def write_script(
+        self, text: str, limit_s: float = 0.0, expected_s: float = 0.0, database: str = ""
+    ) -> None:
         """Writes the script atomically, after the note and the file with the database's URL.
 
         Args:
-            note: for a controller that adopts the job.
-            database: URL of the database, for a controller in the job.
+            limit_s, expected_s: seconds that each run may take, and that the job will likely have
+                its nodes: the note for a controller that adopts the job.
 
         Raises:
             EnvironmentFault: the folder can't be written to.
         """
-        try:
+        with writing_data("the job's folder can't be written", self.path):
             make_private_folder(self.path)
-            (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
+            (self.path / "note").write_text(f"{limit_s:.3f} {expected_s:.3f}\n")
             if database:
                 self.database.touch(mode=0o600)  # the URL may hold a password
                 self.database.write_text(f"{database}\n")
@@ -108,11 +101,6 @@ class JobFolder:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(self.script)
-        except OSError as error:
-            raise EnvironmentFault(
-                f"the job's folder can't be written: {self.path}: {error.strerror}",
-                hint="check its permissions and free space, or set XDG_DATA_HOME elsewhere",
-            ) from error
 
     def finished(self) -> ExitRecord | None:
         """Returns the script's exit record; ``None`` while it runs, or if it was killed."""

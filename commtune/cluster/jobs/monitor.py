@@ -94,7 +94,11 @@ class JobMonitor:
 
     def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
         """Updates a job from the queue's answer; returns whether its state or reason changed."""
-        answer = _own_part(answer, tracked)
+        # By its key: its number may be another job's by now.
+        own = tuple(job for job in answer.jobs if key_in(job.name) == tracked.job.key)
+        if own and not answer.parts(tracked.job.number):
+            tracked.update(number=own[0].leader)
+        answer = replace(answer, jobs=own)
         before, seen = tracked.observed, answer.state_of(tracked.job.number)
         tracked.observed = before.updated(seen)
         tracked.absences = tracked.absences + 1 if seen.state is JobState.ABSENT else 0
@@ -164,14 +168,6 @@ class JobMonitor:
         now = self.clock()
         tracked.over_at = now if tracked.over_at is None else tracked.over_at
         return now - tracked.over_at < self.late_files_s
-
-
-def _own_part(answer: QueueSnapshot, tracked: TrackedJob) -> QueueSnapshot:
-    """Returns the entries of this job, by its key: its number may be another job's by now."""
-    own = [job for job in answer.jobs if key_in(job.name) == tracked.job.key]
-    if own and not answer.parts(tracked.job.number):
-        tracked.update(number=own[0].leader)
-    return replace(answer, jobs=tuple(own))
 
 
 def _job_numbers(tracked_jobs: Sequence[TrackedJob]) -> list[str]:

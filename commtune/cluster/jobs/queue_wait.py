@@ -36,7 +36,11 @@ class QueueWait:
             EnvironmentFault: all were pending for too long; they are cancelled, if possible.
         """
         waiting = [tracked for tracked in tracked_jobs if tracked.job.number]
-        if not waiting or not all(_is_queued(tracked) for tracked in waiting):
+        # A job's own file shows that it started before the queue is polled again.
+        if not waiting or not all(
+            tracked.observed.state in _QUEUED and not tracked.folder.job_number()
+            for tracked in waiting
+        ):
             self._since, self._said_at = None, None
             return
         if waiting[0].observed.state is not JobState.PENDING:
@@ -62,11 +66,6 @@ class QueueWait:
             more = f", and {len(waiting) - 1} more" if len(waiting) > 1 else ""
             self.say(f"waiting for {format_wall_time(waited_s)}: {_why(first)}{more}")
             self._said_at, self._said = now, first.observed.reason
-
-
-def _is_queued(tracked: TrackedJob) -> bool:
-    # The job's own file shows that it started before the queue is polled again.
-    return tracked.observed.state in _QUEUED and not tracked.folder.job_number()
 
 
 def _why(tracked: TrackedJob) -> str:

@@ -110,11 +110,7 @@ class ResultReader:
         return all(exists(kept_file(self.records / f"{run.run_id}.jsonl")) for run in good)
 
     def lost_nodes(self, results: Sequence[RunResult], nodes: Sequence[str]) -> frozenset[str]:
-        """Returns the names of nodes that the launcher lost, or could not reach.
-
-        Args:
-            nodes: names of all the job's nodes.
-        """
+        """Returns those of a job's nodes that the launcher lost, or could not reach."""
         lost = [result.detail for result in results if result.outcome.is_lost]
         if found := self.launcher.lost_nodes("\n".join(lost)):
             return found

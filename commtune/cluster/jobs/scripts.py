@@ -50,7 +50,6 @@ class Scripts:
         """Returns a job's time limit in seconds: its runs' likely time, and room for one to hang.
 
         Args:
-            runs: number of runs.
             typical_s: median wall seconds of a run so far; ``None`` before the first one.
             limit_s: seconds that each run may take.
         """

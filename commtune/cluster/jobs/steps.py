@@ -34,10 +34,9 @@ _KILLED = 137
 _REMEMBERED = 32
 #: The fewest runs of a block; a block is not begun without the time for as many.
 _BLOCK_RUNS = 4
-#: Number of runs in a row that were lost, by a node or before they started, to stop a campaign.
-_MOST_LOST = 5
-#: Number of runs in a row that lacked their aggressor, to stop a campaign.
-_MOST_ALONE = 5
+#: Number of runs in a row that were lost (by a node or before they started), or that lacked their
+#: aggressor, to stop a campaign.
+_MOST_BAD = 5
 #: States that don't contradict that this process runs in the job.
 _IS_HERE = (JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN, JobState.ABSENT)
 
@@ -223,12 +222,8 @@ class Steps:
         last = self._lost[-1]
         if self.failed_nodes and (nodes := self.launcher.lost_nodes(last.detail)):
             self.failed_nodes.add_failure(self.allocation.number, nodes)
-        if len(self._lost) == _MOST_LOST:
-            raise EnvironmentFault(
-                f"{_MOST_LOST} runs in a row were lost; the last one: {last.detail}\n"
-                f"{last.output_tail.strip()}",
-                hint="what was measured is kept; once that is fixed, the same command continues",
-            )
+        if len(self._lost) == _MOST_BAD:
+            raise _too_many_bad(f"lost; the last one: {last.detail}", last)
         looks, first, began = 0, self._fault(), self.clock()
         while fault := self._fault() if looks else first:
             if not looks:
@@ -266,11 +261,8 @@ class Steps:
             self._end_steps()
         found = beside.checked(result, place)
         self._alone = 0 if there.was_there else self._alone + 1
-        if self._alone == _MOST_ALONE:
-            raise EnvironmentFault(
-                f"{_MOST_ALONE} runs in a row were {found.detail}\n{found.output_tail.strip()}",
-                hint="what was measured is kept; once that is fixed, the same command continues",
-            )
+        if self._alone == _MOST_BAD:
+            raise _too_many_bad(found.detail, found)
         return found
 
     def _place(self, request: RunRequest) -> AggressorFiles:
@@ -289,3 +281,10 @@ class Steps:
             self.launcher.end_steps(self.allocation.number)
         except (SchedulerFault, MissingComponent):
             return  # Slurm lets the next step wait until the nodes are free
+
+
+def _too_many_bad(what: str, last: RunResult) -> EnvironmentFault:
+    return EnvironmentFault(
+        f"{_MOST_BAD} runs in a row were {what}\n{last.output_tail.strip()}",
+        hint="what was measured is kept; once that is fixed, the same command continues",
+    )

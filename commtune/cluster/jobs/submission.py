@@ -101,11 +101,7 @@ class Submitter:
     _full_with: int | None = field(default=None, init=False)
 
     def attempt_all(self, tracked_jobs: Sequence[TrackedJob]) -> None:
-        """Submits the jobs that have no number yet, until the scheduler refuses one.
-
-        Raises:
-            EnvironmentFault: as for ``attempt``.
-        """
+        """Submits jobs without a number until the scheduler refuses one; raises as ``attempt``."""
         queued = sum(1 for tracked in tracked_jobs if tracked.job.number)
         for tracked in tracked_jobs:
             if not tracked.job.number:

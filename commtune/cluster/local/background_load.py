@@ -44,7 +44,8 @@ def read_load(
         return None
     if not wanted <= found.keys():
         return None
-    own_s = _own_s() + running_s
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own_s = sum(each.ru_utime + each.ru_stime for each in used) + running_s
     return LoadSnapshot({core: found[core] for core in wanted}, own_s, time.monotonic())
 
 
@@ -73,11 +74,7 @@ def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> flo
 
 
 def _parse_cores(text: str) -> dict[int, dict[str, int]]:
-    """Reads the cores of ``/proc/stat``, by number.
-
-    Raises:
-        ValueError: the format isn't the kernel's.
-    """
+    """Reads the cores of ``/proc/stat``, by number; a ``ValueError`` for another format."""
     lines = (line.split() for line in text.splitlines())
     # Old kernels have fewer columns. Those after the eighth are part of the first two.
     return {
@@ -89,8 +86,3 @@ def _parse_cores(text: str) -> dict[int, dict[str, int]]:
 
 def _ticks(taken: LoadSnapshot, columns: Collection[str]) -> int:
     return sum(core.get(column, 0) for core in taken.cores.values() for column in columns)
-
-
-def _own_s() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)

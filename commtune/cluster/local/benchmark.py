@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from commtune.documents.packed_files import kept_file
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.filesystems import has_room
 from commtune.paths import exists
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, writing_data
 from commtune.tuner.ports import Program, Records
 
 #: Seconds before its last record within which a lost run may have created shared memory.
@@ -181,29 +181,22 @@ class LocalBenchmark:
         words = launcher.command(request.workload.ranks, program, limit_s)
         if launcher.around is not None and timed:
             words, variables = launcher.around(request.run_id, variables, words, limit_s), {}
-        run = partial(
-            process.run_process,
-            words,
-            environment={**self.environment, **variables},
-            timeout_s=limit_s + launcher.grace_s,
-            cwd=self.folder,
-            marker=request.run_id,
-            whole_output=not timed,
-        )
-        completed = self._sweeping(run)
-        kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
-        over = kept and completed.wall_s >= limit_s
-        return replace(completed, timed_out=True) if over else completed
-
-    def _sweeping(self, run: Callable[[], process.Completed]) -> process.Completed:
-        """Makes a run; if it fails, removes the shared memory that its ranks left."""
         began_at, completed = time.time(), None
         try:
-            completed = run()
-            return completed
+            completed = process.run_process(
+                words,
+                environment={**self.environment, **variables},
+                timeout_s=limit_s + launcher.grace_s,
+                cwd=self.folder,
+                marker=request.run_id,
+                whole_output=not timed,
+            )
         finally:
             if completed is None or not completed.ok:
                 self._sweep(began_at)
+        kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
+        over = kept and completed.wall_s >= limit_s
+        return replace(completed, timed_out=True) if over else completed
 
     def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
         """Refuses to change protected variables, as configurations given by hand may."""
@@ -262,13 +255,8 @@ class LocalBenchmark:
 
 
 def make_folder(folder: Path) -> None:
-    try:
+    with writing_data("the folder for record files can't be created", folder):
         make_private_folder(folder)
-    except OSError as error:
-        raise EnvironmentFault(
-            f"the folder for record files can't be created: {folder}: {error.strerror}",
-            hint="check its permissions and free space, or set XDG_DATA_HOME to another folder",
-        ) from error
 
 
 def _shorten(records: Path) -> None:

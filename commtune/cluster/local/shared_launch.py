@@ -54,12 +54,9 @@ class SharedLaunch:
     """A launch that stays for further runs until ``close``.
 
     A failed run ends the launch; the next run starts another one.
-
-    Attributes:
-        say: tells a person.
     """
 
-    say: Callable[[str], None] = lambda _: None
+    say: Callable[[str], None] = lambda _: None  # tells a person
     _standing: process.StandingProcess | None = None
     _own_runs: int = 0
     _faults: int = 0

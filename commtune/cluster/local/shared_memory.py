@@ -17,11 +17,7 @@ _OURS = re.compile(
 
 
 def remove_stale_segments(since: float, folder: Path = _SHARED_MEMORY) -> None:
-    """Removes our user's segments that no process uses any more.
-
-    Args:
-        since: seconds since 1970; older files are kept.
-    """
+    """Removes our user's segments from ``since`` (s since 1970) on that no process uses."""
     candidates = [path for path in _segments(folder) if _is_ours(path, since)]
     if not candidates:
         return

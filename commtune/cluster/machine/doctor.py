@@ -75,12 +75,7 @@ class Check:
 
 
 def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> list[Check]:
-    """Runs a check; turns an ``OSError`` into a warning, so that further checks are made.
-
-    Args:
-        area: of that warning.
-        look: yields checks, or returns one.
-    """
+    """Runs a check; an ``OSError`` becomes a warning, so that further checks are made."""
     found: list[Check] = []
     try:
         seen = look()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,9 @@ class Gpu:
 def list_gpus(root: Path) -> tuple[Gpu, ...]:
     """Returns the GPUs in /proc and /sys below a root folder, NVIDIA's before AMD's."""
     driver = _parse_nvidia_driver(read_file(root / "proc/driver/nvidia/version"))
-    found = [Gpu("nvidia", model, driver) for model in _nvidia_models(root)]
+    files = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))
+    models = (re.search(r"^Model\s*:(.*)", read_file(file), re.MULTILINE) for file in files)
+    found = [Gpu("nvidia", name[1].strip() if name else "unknown", driver) for name in models]
     driver = read_file(root / "sys/module/amdgpu/version").strip() or "in-kernel"
     targets = [_parse_kfd_node(read_file(f)) for f in sorted((root / _KFD).glob("*/properties"))]
     found += [Gpu("amd", target, driver) for target in targets if target]
@@ -44,12 +46,6 @@ def list_gpus(root: Path) -> tuple[Gpu, ...]:
         # Containers may have GPUs without the driver's files.
         found = _parse_nvidia_smi(run_quietly(_ASK_NVIDIA))
     return tuple(found)
-
-
-def _nvidia_models(root: Path) -> Iterator[str]:
-    for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
-        model = re.search(r"^Model\s*:(.*)", read_file(file), re.MULTILINE)
-        yield model[1].strip() if model else "unknown"
 
 
 def _parse_nvidia_driver(text: str) -> str:
@@ -69,13 +65,7 @@ def _parse_kfd_node(properties: str) -> str:
 
 def run_quietly(arguments: Sequence[str]) -> str:
     """Returns a program's output; empty if it is missing or fails."""
-    try:
-        done = process.run_process(
-            arguments, environment=os.environ, timeout_s=_LIMIT_S, whole_output=True
-        )
-    except MissingComponent:
-        return ""
-    return done.output if done.ok else ""
+    return process.ask_program(arguments, environment=os.environ, timeout_s=_LIMIT_S)
 
 
 def read_file(path: Path) -> str:

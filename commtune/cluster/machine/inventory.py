@@ -83,7 +83,8 @@ def _numa_nodes(root: Path) -> int:
 
 def _rdma(root: Path) -> Iterator[SeenPort]:
     for device in sorted((root / "sys/class/infiniband").glob("*"), key=_in_order):
-        ports = [port for port in sorted(device.glob("ports/*")) if _is_up(port)]
+        states = {port: read_file(port / "state") for port in sorted(device.glob("ports/*"))}
+        ports = [port for port, state in states.items() if not state or "ACTIVE" in state]
         model = adapter_name(read_file(device / "hca_type").strip() or device.name)
         for port in ports:
             name = device.name if len(ports) == 1 else f"{device.name}:{port.name}"
@@ -91,11 +92,6 @@ def _rdma(root: Path) -> Iterator[SeenPort]:
             speed = re.match(r"\s*([\d.]+) Gb/sec", rate)
             bandwidth = float(speed[1]) * 1e9 / 8 if speed else None
             yield SeenPort(name, model, bandwidth, rdma=True, network=_network(port, rate))
-
-
-def _is_up(port: Path) -> bool:
-    state = read_file(port / "state")
-    return not state or "ACTIVE" in state
 
 
 def _network(port: Path, rate: str) -> str:

@@ -69,18 +69,21 @@ def _parse_launcher(text: str) -> _MpiIdentity | None:
     return None
 
 
+#: Headers of Intel, Cray and MVAPICH also have the version of MPICH that they derive from.
+_VERSION_MACROS = {
+    "I_MPI_VERSION": MpiFlavour.INTEL,
+    "CRAY_MPICH_VERSION": MpiFlavour.CRAY,
+    "MVAPICH_VERSION": MpiFlavour.MVAPICH,
+    "MVAPICH2_VERSION": MpiFlavour.MVAPICH,
+    "MPICH_VERSION": MpiFlavour.MPICH,
+}
+
+
 def _parse_header(text: str) -> _MpiIdentity | None:
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
-    # Headers of Intel, Cray and MVAPICH also have the version of MPICH that they derive from.
-    if "I_MPI_VERSION" in macros:
-        return _MpiIdentity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
-    if "CRAY_MPICH_VERSION" in macros:
-        return _MpiIdentity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
-    for name in ("MVAPICH_VERSION", "MVAPICH2_VERSION"):
+    for name, flavour in _VERSION_MACROS.items():
         if name in macros:
-            return _MpiIdentity(MpiFlavour.MVAPICH, macros[name])
-    if "MPICH_VERSION" in macros:
-        return _MpiIdentity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
+            return _MpiIdentity(flavour, macros[name])
     parts = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
     if all(parts):
         return _MpiIdentity(MpiFlavour.OPENMPI, ".".join(part for part in parts if part))
@@ -163,11 +166,7 @@ def _launcher_on_path() -> MpiInstallation | None:
 
 
 def _identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
-    """Identifies the MPI of a C++ compiler wrapper, and finds its launcher.
-
-    Raises:
-        MissingComponent: no launcher belongs to it, or it is an MPI that commtune doesn't know.
-    """
+    """Identifies the MPI of a compiler wrapper, with its launcher; or raises MissingComponent."""
     environment = _probe_environment(compiler)
     header = _header_identity(compiler, environment)
     launcher, started_by = _launcher_of(compiler, header, environment)
@@ -180,7 +179,7 @@ def _installation(
     return MpiInstallation(
         flavour=identity.flavour,
         version=identity.version,
-        prefix=_prefix(compiler),
+        prefix=compiler.parent.parent,
         compiler=compiler,
         launcher=launcher,
         environment=_needed(identity.flavour, compiler, origin),
@@ -285,18 +284,16 @@ def _by_name(path: Path) -> MpiInstallation:
 
 def _header_identity(compiler: Path, environment: Mapping[str, str]) -> _MpiIdentity | None:
     """Identifies the MPI by the wrapper's mpi.h; ``None`` if the wrapper doesn't show it."""
-    for folder in _header_folders(compiler, environment):
+    if compiler.name == _CRAY_COMPILER:
+        prefix = environment.get(_CRAY_PREFIX, "")
+        folders = [Path(prefix) / "include"] if prefix else []
+    else:
+        folders = _include_folders(_probe([compiler, "-show"], environment))
+    for folder in folders:
         header = folder / "mpi.h"
         if is_file(header) and (found := _parse_header(header.read_text(errors="replace"))):
             return found
     return None
-
-
-def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path]:
-    if compiler.name == _CRAY_COMPILER:
-        prefix = environment.get(_CRAY_PREFIX, "")
-        return [Path(prefix) / "include"] if prefix else []
-    return _include_folders(_probe([compiler, "-show"], environment))
 
 
 def _launcher_of(
@@ -377,8 +374,4 @@ def _intel_root(compiler: Path) -> Path:
     inherited = os.environ.get("I_MPI_ROOT", "")
     if inherited and compiler.is_relative_to(inherited):
         return Path(inherited)
-    return _prefix(compiler)
-
-
-def _prefix(compiler: Path) -> Path:
     return compiler.parent.parent

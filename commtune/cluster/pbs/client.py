@@ -167,11 +167,7 @@ class PbsScheduler:
         raise PbsFault(f"job {job}: only operators may requeue", PbsError.NOT_PERMITTED)
 
     def find_allocation(self, job: str) -> Allocation:
-        """Returns the job that we run in, with its nodes and times.
-
-        Raises:
-            PbsFault: PBS doesn't say them.
-        """
+        """Returns the job that we run in; a ``PbsFault`` if PBS doesn't say where it runs."""
         printed = self._ask(["qstat", "-f", "-F", "dsv", "-D", FIELD, _full_id(job)])
         if found := read_allocation(printed):
             return replace(found, clock_ahead_s=_job_began_at() - found.began_at)
@@ -206,12 +202,7 @@ class PbsScheduler:
         return f"qrls {job}"
 
     def describe_site(self) -> Site:
-        """Describes the PBS server.
-
-        Raises:
-            MissingComponent: there is no PBS here.
-            PbsFault: the server gives no answer.
-        """
+        """Describes the PBS server; raises PbsFault for no answer, MissingComponent for no PBS."""
         printed = self._ask(["qstat", "-B", "-f", "-F", "dsv", "-D", FIELD])
         name, said = next(read_records(printed), ("", {}))
         return Site(

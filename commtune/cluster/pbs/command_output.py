@@ -12,7 +12,7 @@ from calendar import timegm
 from collections.abc import Iterator, Mapping
 
 from commtune.cluster.job_states import JobState, ObservedState, PendingReason
-from commtune.cluster.scheduler import Allocation, QueuedJob
+from commtune.cluster.scheduler import Allocation, QueuedJob, read_span
 
 #: Separates attributes; qstat prints this character in a value as ``^_``.
 FIELD = "\x1f"
@@ -96,7 +96,7 @@ def read_allocation(printed: str) -> Allocation | None:
         found, nodes = JOB_ID.fullmatch(name), _nodes(said.get("exec_host", ""))
         began_at = _read_time(said.get("stime", ""))
         if found and nodes and began_at is not None:
-            given_s = _read_span(said.get("Resource_List.walltime", ""))
+            given_s = read_span(said.get("Resource_List.walltime", ""))
             ends_at = None if given_s is None else began_at + given_s
             return Allocation(found[2], tuple(nodes), began_at, ends_at)
     return None
@@ -119,20 +119,11 @@ def _read_time(text: str) -> float | None:
         return None
 
 
-def _read_span(text: str) -> float | None:
-    """Returns ``100:30:00`` in seconds; ``None`` for all else."""
-    found = re.fullmatch(r"(\d+):(\d\d):(\d\d)", text, re.ASCII)
-    if not found:
-        return None
-    hours, minutes, seconds = map(int, found.groups())
-    return float((hours * 60 + minutes) * 60 + seconds)
-
-
 def _ended_at(said: Mapping[str, str], started_at: float | None) -> float | None:
     """Returns when a job released its nodes; older servers only say how long it ran."""
     if obituary := _read_time(said.get("obittime", "")):
         return obituary
-    used_s = _read_span(said.get("resources_used.walltime", ""))
+    used_s = read_span(said.get("resources_used.walltime", ""))
     if started_at is not None and used_s is not None:
         return started_at + used_s
     return _read_time(said.get("mtime", ""))

@@ -11,15 +11,12 @@ from typing import ClassVar
 
 from commtune.cluster.placement import Position, Topology, expand_hosts, expand_readable_hosts
 from commtune.cluster.scheduler import Allocation
-from commtune.cluster.slurm.client import ask_slurm
+from commtune.cluster.slurm.client import ask_if_there, ask_slurm
 from commtune.cluster.slurm.command_output import read_time
-from commtune.cluster.slurm.faults import SlurmFault
-from commtune.errors import EnvironmentFault, MissingComponent
+from commtune.errors import EnvironmentFault
 from commtune.model import Outcome
 from commtune.paths import exists
 
-#: Seconds that Slurm's commands may take to answer.
-_TIMEOUT_S = 60.0
 #: The first line of sdiag's output, with slurmctld's time in seconds since 1970.
 _SLURMS_TIME = re.compile(r"^sdiag output at .*\((\d{10,11})\)$", re.ASCII | re.MULTILINE)
 
@@ -27,11 +24,7 @@ _SLURMS_TIME = re.compile(r"^sdiag output at .*\((\d{10,11})\)$", re.ASCII | re.
 def find_allocation(
     environment: Mapping[str, str], clock: Callable[[], float]
 ) -> Allocation | None:
-    """Returns the allocation that we run in, if any.
-
-    Raises:
-        EnvironmentFault: its variables are incomplete.
-    """
+    """Returns the allocation that we run in, if any; an EnvironmentFault if it lacks variables."""
     number = environment.get("SLURM_JOB_ID", "")
     if not number:
         return None
@@ -53,10 +46,7 @@ def find_allocation(
 def _ask_times(number: str) -> tuple[float | None, float | None]:
     """Returns when a job began and will end, for an older Slurm without variables for these."""
     question = ["squeue", "--noheader", "--format=%S %e", f"--jobs={number}"]
-    try:
-        began, _, ends = ask_slurm(question, dict(os.environ), _TIMEOUT_S).partition(" ")
-    except (SlurmFault, MissingComponent):
-        return None, None
+    began, _, ends = ask_if_there(question, os.environ).partition(" ")
     return read_time(began), read_time(ends)
 
 
@@ -65,10 +55,7 @@ def _clock_ahead_s(clock: Callable[[], float]) -> float:
 
     Only sdiag prints slurmctld's time; squeue's time left is by the clock of its own node.
     """
-    try:
-        said = _SLURMS_TIME.search(ask_slurm(["sdiag"], dict(os.environ), _TIMEOUT_S))
-    except (SlurmFault, MissingComponent):
-        return 0.0
+    said = _SLURMS_TIME.search(ask_if_there(["sdiag"], os.environ))
     return clock() - float(said[1]) if said else 0.0
 
 
@@ -77,11 +64,7 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
     pattern = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
     if known.positions or not ("." in pattern or exists(Path(_XNAME_FILE))):
         return known
-    try:
-        question = Srun().place_command(len(allocation.nodes))
-        return read_places(ask_slurm(question, dict(os.environ), _TIMEOUT_S))
-    except (SlurmFault, MissingComponent):
-        return known
+    return read_places(ask_if_there(Srun().place_command(len(allocation.nodes)), os.environ))
 
 
 #: Messages of srun for a step that was not created or launched, whatever its program; and for a
@@ -127,14 +110,14 @@ class Srun:
 
     def steps(self, job: str) -> list[str]:
         question = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={job}"]
-        listed = ask_slurm(question, self.environment, _TIMEOUT_S).split()
+        listed = ask_slurm(question, self.environment).split()
         # Leaves out the step of the script itself, 7.batch.
         return [step for step in listed if step.rpartition(".")[2].isdigit()]
 
     def end_steps(self, job: str) -> None:
         """Cancels all numbered steps, such as those that a killed srun leaves."""
         if steps := self.steps(job):
-            ask_slurm(["scancel", *steps], self.environment, _TIMEOUT_S)
+            ask_slurm(["scancel", *steps], self.environment)
 
     def place_command(self, nodes: int) -> tuple[str, ...]:
         shape = (f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune import process, process_trees
-from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
+from commtune.cluster.scheduler import AccountedJob, QueueSnapshot
 from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
     FIELD,
@@ -59,7 +59,9 @@ def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
 
 
-def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+def ask_slurm(
+    arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 60.0
+) -> str:
     """Runs a Slurm command; returns its standard output and error together.
 
     Raises:
@@ -75,6 +77,16 @@ def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_
     if completed.ok:
         return completed.output
     raise fault_of_program(arguments[0], completed, classify_error(completed.output), timeout_s)
+
+
+def ask_if_there(
+    arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 60.0
+) -> str:
+    """As ``ask_slurm``, but returns nothing if it fails: the answer is optional."""
+    try:
+        return ask_slurm(arguments, environment, timeout_s)
+    except (SlurmFault, MissingComponent):
+        return ""
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -182,10 +194,8 @@ class SlurmScheduler:
         if self.shared_queue and (got := self.shared_queue.get(lambda _: ask([]))):
             return replace(read_queue(got[0]), asked_at=got[1])
         answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
-        found: list[QueuedJob] = []
-        for answer in answers:
-            found += answer.jobs
-        return QueueSnapshot(tuple(found), all(answer.complete for answer in answers))
+        found = tuple(job for answer in answers for job in answer.jobs)
+        return QueueSnapshot(found, all(answer.complete for answer in answers))
 
     def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
         """Returns all attempts of these jobs, or of all jobs of the user.

@@ -84,15 +84,12 @@ def _read_account(line: str) -> AccountedJob | None:
     if len(fields) < len(ACCOUNT_FIELDS) or not JOB_ID.fullmatch(fields[0]):
         return None
     id_, number, word, reason, start, end, elapsed, nodes, node_list, name = fields
-    listed = "" if node_list.strip() in ("None assigned", "(null)") else node_list.strip()
+    listed = _given(node_list)
+    started = read_time(start) if listed else None
     return AccountedJob(
         id=id_,
         number=number,
-        observed=_read_state(
-            word,
-            reason="" if reason == "None" else reason,
-            started_at=read_time(start) if listed else None,
-        ),
+        observed=_read_state(word, reason=_given(reason), started_at=started),
         elapsed_s=read_count(elapsed),
         node_count=read_count(nodes) if listed else 0,
         node_list=listed,

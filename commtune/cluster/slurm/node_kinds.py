@@ -17,7 +17,6 @@ from commtune.errors import MissingComponent
 _COLUMNS = ("%P", "%X", "%Y", "%G", "%N")
 #: Without --exact, sinfo merges nodes of 2 and of 4 cores into one line, as 2+.
 _QUESTION = ("sinfo", "--exact", "--noheader", f"--format={FIELD.join(_COLUMNS)}")
-_TIMEOUT_S = 60.0
 
 
 @dataclass
@@ -49,13 +48,12 @@ def choose_nodes(
 
     Args:
         partition: its name; empty for the default partition.
-        count: number of nodes of a job.
         exclude: node lists that the user excludes.
         allocated: names of the nodes that the job has already, if it runs.
         folder: where campaigns share Slurm's answers; ``None`` asks again.
     """
     try:
-        ask = partial(ask_slurm, _QUESTION, environment, _TIMEOUT_S)
+        ask = partial(ask_slurm, _QUESTION, environment)
         listed = ask_of_site(ask, "sinfo", folder)
     except (SlurmFault, MissingComponent):
         return NodeChoice()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.model import content_key
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, replace_own_file
 
 #: Seconds for which queries start as early as the earliest time that a process asked for.
 _WISH_KEPT_S = 600.0
@@ -114,17 +114,14 @@ class SharedAnswer:
             return _Kept()
 
     def _write(self, kept: _Kept) -> None:
-        part = self.file.with_suffix(".part")
         with suppress(OSError):
-            part.write_text(json.dumps(asdict(kept)))
-            part.replace(self.file)
+            replace_own_file(self.file, json.dumps(asdict(kept)))
 
 
 def ask_of_site(ask: Callable[[], str], program: str, folder: Path | None) -> str:
     """Returns Slurm's answer about the site; campaigns that begin together ask only once.
 
     Args:
-        ask: queries Slurm by this program.
         folder: where campaigns share Slurm's answers; ``None`` asks again.
     """
     if folder is None:

@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from commtune.cluster.placement import Topology, expand_readable_hosts
-from commtune.cluster.scheduler import Site
+from commtune.cluster.scheduler import Site, read_span
 from commtune.cluster.slurm.allocation import read_topology
-from commtune.cluster.slurm.client import SlurmScheduler, ask_slurm
+from commtune.cluster.slurm.client import SlurmScheduler, ask_if_there, ask_slurm
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.shared_answer import ask_of_site
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 
-_TIMEOUT_S = 60.0
 #: Time limit, seconds, where a user waits for the answer.
 _PATIENCE_S = 10.0
 _CONFIG = ("scontrol", "show", "config")
@@ -44,16 +43,10 @@ def describe_site(environment: Mapping[str, str], folder: Path | None = None) ->
         MissingComponent: there is no Slurm here.
         SlurmFault: it gives no answer.
     """
-    try:
-        answer = ask_of_site(partial(_ask_site, environment), "scontrol", folder)
-        with suppress(LookupError, TypeError, ValueError):  # another version stored it
-            return _read_site(answer)
-        return _read_site(_ask_site(environment))
-    except MissingComponent as error:
-        raise MissingComponent(
-            "the campaign file asks for Slurm, and there is no Slurm here (no scontrol)",
-            hint="start it on a login node; or remove 'slurm:' to measure on this machine",
-        ) from error
+    answer = ask_of_site(partial(_ask_site, environment), "scontrol", folder)
+    with suppress(LookupError, TypeError, ValueError):  # another version stored it
+        return _read_site(answer)
+    return _read_site(_ask_site(environment))
 
 
 def _read_site(answer: str) -> Site:
@@ -74,9 +67,9 @@ def _read_site(answer: str) -> Site:
 
 def _ask_site(environment: Mapping[str, str]) -> str:
     """Returns as JSON what ``_read_site`` reads; a site may have no topology configured."""
-    config = ask_slurm(_CONFIG, environment, _TIMEOUT_S)
+    config = ask_slurm(_CONFIG, environment)
     try:
-        network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)
+        network = ask_slurm(("scontrol", "show", "topology"), environment)
     except SlurmFault:
         network = ""
     keeps_accounts = SlurmScheduler(environment).has_accounts()
@@ -87,12 +80,12 @@ def cluster_name(environment: Mapping[str, str]) -> str:
     """Returns the name of the cluster that this machine belongs to; empty if unknown."""
     if inside := environment.get("SLURM_CLUSTER_NAME"):
         return inside
-    return _read_config(_ask_for_person(_CONFIG, environment)).get("ClusterName", "")
+    return _read_config(ask_if_there(_CONFIG, environment, _PATIENCE_S)).get("ClusterName", "")
 
 
 def explain_silence(environment: Mapping[str, str]) -> str:
     """Explains which of Slurm's daemons doesn't answer, and what follows; empty if all do."""
-    if not _ask_for_person(_CONFIG, environment):
+    if not ask_if_there(_CONFIG, environment, _PATIENCE_S):
         return "slurmctld does not answer ('scontrol ping'): it takes no jobs now"
     silent = explain_silent_accounts(environment)
     return silent and f"{silent} ('sacct'): node-hours are taken from the jobs' own times"
@@ -116,20 +109,13 @@ def explain_silent_accounts(environment: Mapping[str, str]) -> str:
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:
     """Describes Slurm as seen from ``host``; ``None`` if there is none or it doesn't answer."""
-    config = _ask_for_person(_CONFIG, environment)
+    config = ask_if_there(_CONFIG, environment, _PATIENCE_S)
     if not config:
         return None
-    listed = _ask_for_person(("sinfo", "--noheader", f"--format={_PARTITION_FORMAT}"), environment)
-    kinds = _ask_for_person(("srun", "--mpi=list"), environment)
+    question = ("sinfo", "--noheader", f"--format={_PARTITION_FORMAT}")
+    listed = ask_if_there(question, environment, _PATIENCE_S)
+    kinds = ask_if_there(("srun", "--mpi=list"), environment, _PATIENCE_S)
     return _read_slurm(config, listed, kinds, host)
-
-
-def _ask_for_person(question: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Returns a program's output, or nothing if it fails: the answer is optional."""
-    try:
-        return ask_slurm(question, environment, _PATIENCE_S)
-    except (SlurmFault, MissingComponent):
-        return ""
 
 
 def _read_config(printed: str) -> dict[str, str]:
@@ -166,17 +152,15 @@ def _read_partitions(listed: str) -> tuple[SeenPartition, ...]:
     for fields in _records(listed):
         partition = _read_partition(fields)
         found.setdefault(partition.name, []).append(partition)
-    return tuple(_merged(shapes) for shapes in found.values())
+    return tuple(
+        replace(max(shapes, key=lambda shape: shape.nodes), nodes=sum(s.nodes for s in shapes))
+        for shapes in found.values()
+    )
 
 
 def _records(listed: str) -> Iterable[list[str]]:
     records = (text.split(FIELD)[:-1] for text in listed.split(RECORD)[1:])
     return (fields for fields in records if len(fields) == len(_COLUMNS) and fields[0])
-
-
-def _merged(shapes: list[SeenPartition]) -> SeenPartition:
-    most = max(shapes, key=lambda shape: shape.nodes)
-    return replace(most, nodes=sum(shape.nodes for shape in shapes))
 
 
 def _read_partition(fields: list[str]) -> SeenPartition:
@@ -187,19 +171,10 @@ def _read_partition(fields: list[str]) -> SeenPartition:
         nodes=read_count(nodes),
         # "1-64", "2-infinite", or one number if all jobs must have that size.
         most_nodes=read_count(job.rpartition("-")[2]) or None,
-        longest=_read_limit(longest),
+        longest=read_span(longest),
         whole_nodes=sharing == "EXCLUSIVE",
         sockets=read_count(sockets),
         cores=read_count(sockets) * read_count(cores),
         memory=read_count(memory) * 2**20,
         gpus=sum(map(int, _GPU_COUNT.findall(resources))),
     )
-
-
-def _read_limit(text: str) -> float | None:
-    """Reads ``2-00:00:00``, ``1:00:00`` or ``30:00`` in seconds; ``None`` for ``infinite``."""
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
-    if not found:
-        return None
-    days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds

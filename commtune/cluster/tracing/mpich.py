@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,10 +57,8 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
     """Finds the chosen algorithms that could not be used, and at which sizes."""
     fallen: dict[str, set[int]] = {}
     for size, lines in _by_size(evidence.output).items():
-        counts: dict[str, int] = {}
-        for words in _complaints(lines):
-            for name in _blamed(evidence, words):
-                counts[name] = counts.get(name, 0) + 1
+        complaints = (_blamed(evidence, words) for words in _complaints(lines))
+        counts = Counter(itertools.chain.from_iterable(complaints))
         for name, count in counts.items():
             if count >= evidence.operations.get(size, 1):
                 fallen.setdefault(name, set()).add(size)

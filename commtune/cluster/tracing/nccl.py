@@ -52,11 +52,6 @@ class _LogOrigin:
         found = _RELEASE.fullmatch(self.version)
         return _ALGORITHMS if found is None else _NUMBERED.get(found[1], ())
 
-    @property
-    def protocols(self) -> tuple[str, ...]:
-        """The protocols by number."""
-        return _PROTOCOLS if self.algorithms else ()
-
 
 @dataclass(frozen=True)
 class _NcclChoice:
@@ -125,7 +120,7 @@ def _choice(text: str, origin: _LogOrigin) -> _NcclChoice | None:
             function or "",
             int(size),
             _named(algorithm, origin.algorithms),
-            _named(protocol, origin.protocols),
+            _named(protocol, _PROTOCOLS if origin.algorithms else ()),
             # On machines for which RCCL 2.20.5 and 2.21.5 have a tree, they use it for all-reduces
             # even after they logged another algorithm.
             replaceable=origin.library != "NCCL",
@@ -281,14 +276,10 @@ def _setting(name: str, asked: str | None, operation: Operation, log: _NcclLog) 
             return Setting(name, Told.UNKNOWN, asked, read, "the log does not tell what ran")
     same = holds_value(asked, {"kind": "integer", "value": read})
     told = {True: Told.HELD, False: Told.REPLACED, None: Told.UNKNOWN}[same]
-    if same is None and _leading_number(asked) == read:
+    leading = re.match(r"(?:[+-]?\d+)?", asked)
+    if same is None and leading and leading[0] == read:
         return Setting(name, Told.REPLACED, asked, read, "NCCL reads no suffixes")
     return Setting(name, told, asked, read)
-
-
-def _leading_number(text: str) -> str:
-    found = re.match(r"[+-]?\d+", text)
-    return found[0] if found else ""
 
 
 def _words_of_what_ran(name: str, operation: Operation, log: _NcclLog) -> set[str]:

@@ -21,17 +21,13 @@ _MOST_DIGITS = 15
 
 @dataclass(frozen=True)
 class Reading:
-    """The measurements in a program's output: each size once, in the order printed.
-
-    Attributes:
-        ended: whether the output has the mark of a complete run; ``None`` if its format has none.
-        is_wrong: whether it reports wrong results, maybe without their sizes.
-    """
+    """The measurements in a program's output: each size once, in the order printed."""
 
     measurements: tuple[Measurement, ...] = ()
     problems: tuple[str, ...] = ()
+    #: Whether the output has the mark of a complete run; ``None`` if its format has none.
     ended: bool | None = None
-    is_wrong: bool = False
+    is_wrong: bool = False  # whether it reports wrong results, maybe without their sizes
 
 
 #: Requested sizes in bytes; ``None`` for all.
@@ -51,6 +47,25 @@ class _Found:
         """Whether to keep a size: if it was requested, or results were wrong."""
         self.is_there = True
         return self.asked is None or bool(wrong) or type(size) is not int or size in self.asked
+
+    def add_row(
+        self,
+        line: str,
+        size: int | None,
+        time_us: float | None,
+        row: Mapping[str, str],
+        ends: tuple[str, str],
+        wrong: int,
+    ) -> None:
+        """Adds a row's time; ``ends``: the columns of its minimum and maximum, if it has them."""
+        if not self.wants(size, wrong):
+            return
+        if not size or not time_us:
+            self.problems.append(f"not understood: {line.strip()[:80]!r}")
+            return
+        low_s, high_s = ((_number(row.get(name, "")) or time_us) * 1e-6 for name in ends)
+        one = _of_one_time(size, time_us * 1e-6, wrong=wrong)
+        self.measurements.append(replace(one, min_s=low_s, p95_s=high_s, max_s=high_s))
 
 
 def _read_table(text: str, asked: _Asked = None, *, in_place: bool = False) -> Reading:
@@ -72,16 +87,9 @@ def _read_table(text: str, asked: _Asked = None, *, in_place: bool = False) -> R
             elif bounds := _OUT_OF_BOUNDS.match(line):
                 out_of_bounds = int(bounds[1])
         elif columns and words and (size := _whole(words[0])):
-            row = _table_row(columns, words, in_place=in_place)
-            factor = (row and _bus_factor(row)) or factor
-            wrong = row["wrong"] if row else 0
-            if not found.wants(size, wrong):
-                continue
-            if row:
-                one = _of_range(size, row["time_us"], row, "i_min", "i_max", wrong)
-                found.measurements.append(one)
-            else:
-                found.problems.append(_not_understood(line))
+            row = _table_row(columns, words, in_place=in_place) or {"time_us": None, "wrong": 0}
+            factor = _bus_factor(row) or factor
+            found.add_row(line, size, row["time_us"], row, ("i_min", "i_max"), row["wrong"])
     # Bandwidths of small sizes are rounded to 0, so the factor is from large ones.
     found.measurements = [replace(m, busbw=m.algbw * factor) for m in found.measurements]
     reading = _reading(found, "there is no table of nccl-tests in the output")
@@ -178,15 +186,10 @@ def _read_osu(text: str, asked: _Asked = None) -> Reading:
             row = dict(zip(columns, line.split(), strict=False))
             size = _whole(row.get("Size", ""))
             wrong = int(row.get("Validation", "").casefold() == "fail")
-            # An empty message has no bandwidth, and a campaign has no size 0.
-            if size == 0 or not found.wants(size, wrong):
+            if size == 0:  # an empty message has no bandwidth, and a campaign has no size 0
                 continue
             time_us = _osu_time_us(row, size, both_ways="Bi-Directional" in title) if size else 0
-            if size and time_us:
-                ends = ("Min Latency(us)", "Max Latency(us)")
-                found.measurements.append(_of_range(size, time_us, row, *ends, wrong))
-            else:
-                found.problems.append(_not_understood(line))
+            found.add_row(line, size, time_us, row, ("Min Latency(us)", "Max Latency(us)"), wrong)
     return _reading(found, "there is no table of OSU's in the output")
 
 
@@ -225,14 +228,9 @@ def _read_imb(text: str, asked: _Asked = None) -> Reading:
         elif columns and words and (size := _whole(words[0])):  # nothing of a size of 0
             row = dict(zip(columns, words, strict=False))
             wrong = int((_number(row.get("defects", "0")) or 0) > 0)
-            if not found.wants(size, wrong):
-                continue
             longest = "t_max[usec]" if "t_max[usec]" in row else "t[usec]"
-            if time_us := _number(row.get(longest, "")):
-                one = _of_range(size, time_us, row, "t_min[usec]", longest, wrong)
-                found.measurements.append(one)
-            else:
-                found.problems.append(_not_understood(line))
+            time_us = _number(row.get(longest, ""))
+            found.add_row(line, size, time_us, row, ("t_min[usec]", longest), wrong)
     reading = _reading(found, "there is no table of IMB's in the output")
     return replace(reading, ended=ended)
 
@@ -324,20 +322,6 @@ def _number(word: str) -> float | None:
 def _whole(word: str) -> int | None:
     """Parses a non-negative integer; ``None`` if it isn't one or is too large for a size."""
     return int(word) if word.isdecimal() and len(word) <= _MOST_DIGITS else None
-
-
-def _not_understood(line: str) -> str:
-    return f"not understood: {line.strip()[:80]!r}"
-
-
-def _of_range(
-    size: int, time_us: float, row: Mapping[str, str], low: str, high: str, wrong: int
-) -> Measurement:
-    """Returns the measurement of a row: its time, with minimum and maximum if given."""
-    measurement = _of_one_time(size, time_us * 1e-6, wrong=wrong)
-    low_us, high_us = _number(row.get(low, "")), _number(row.get(high, ""))
-    low_s, high_s = (low_us or time_us) * 1e-6, (high_us or time_us) * 1e-6
-    return replace(measurement, min_s=low_s, p95_s=high_s, max_s=high_s)
 
 
 def _of_one_time(

@@ -46,22 +46,16 @@ exit $status
 
 @dataclass(frozen=True)
 class CommandProgram:
-    """A user's command; implements ``tuner.ports.Program``.
+    """A user's command; implements ``tuner.ports.Program``."""
 
-    Attributes:
-        command: its words, with placeholders such as ``{sizes}``.
-        output: one of ``OUTPUTS``.
-        path: PATH for the command; empty for the launcher's.
-        libmpi: where mpi4py finds the launcher's MPI, unless a protected variable says it; empty
-            to leave that to mpi4py.
-        env_names: empty, since such a program can't report its ranks' variables.
-    """
-
-    command: Sequence[str]
-    output: str
+    command: Sequence[str]  # its words, with placeholders such as ``{sizes}``
+    output: str  # one of ``OUTPUTS``
     folder: Path
-    path: str = ""
+    path: str = ""  # PATH for the command; empty for the launcher's
+    #: Where mpi4py finds the launcher's MPI, unless a protected variable says it; empty to leave
+    #: that to mpi4py.
     libmpi: str = ""
+    #: Empty, since such a program can't report its ranks' variables.
     env_names: Sequence[str] = field(default=(), init=False)
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 _MASK = 2**64 - 1
@@ -25,18 +25,13 @@ _LARGEST_EXACT = {"float32": 2**24, "float64": 2**52, "int32": 2**31 - 1, "uint8
 
 @dataclass(frozen=True)
 class Expected:
-    """Elements that this rank must have received.
+    """Elements that this rank must have received."""
 
-    Attributes:
-        offset, count: where they are in the receive buffer.
-        source: whose they are; ``None`` for the reduction over all ranks.
-        first: index of the first of them in the sender's buffer.
-    """
-
+    #: offset, count: where they are in the receive buffer.
     offset: int
     count: int
-    source: int | None
-    first: int
+    source: int | None  # whose they are; ``None`` for the reduction over all ranks
+    first: int  # index of the first of them in the sender's buffer
 
 
 class DataPattern:
@@ -53,7 +48,6 @@ class DataPattern:
         self._ranks = ranks
         self._golden = xp.arange(_CHUNK, dtype=xp.uint64) * xp.uint64(_GOLDEN)
         self.table = cache(self._made)
-        self.reduced = cache(self._made_reduced)
 
     def fill(self, data: Any, rank: int) -> None:
         """Writes what ``rank`` sends."""
@@ -66,10 +60,9 @@ class DataPattern:
         """Elements compared, and those that are not as they should be."""
         checked = wrong = 0
         for part in expected:
-            table = self.reduced() if part.source is None else self.table(part.source)
             found = received[part.offset : part.offset + part.count]
             checked += part.count
-            wrong += self.count_different(found, table, part.first)
+            wrong += self.count_different(found, self.table(part.source), part.first)
         return checked, wrong
 
     def count_different(self, data: Any, table: Any, first: int) -> int:
@@ -91,16 +84,12 @@ class DataPattern:
         offset = xp.uint64(first * _GOLDEN & _MASK)
         return (self._golden[:count] + offset) >> xp.uint64(64 - _TABLE_BITS)
 
-    def _made(self, rank: int) -> Any:
-        return self._xp.asarray(self._values(rank))
-
-    def _made_reduced(self) -> Any:
-        np = self._np
-        reduced = self._values(0)
-        combine = np.add if self._reduction == "sum" else np.maximum
-        for rank in range(1, self._ranks):
-            reduced = combine(reduced, self._values(rank))
-        return self._xp.asarray(reduced)
+    def _made(self, rank: int | None) -> Any:
+        """The values of a rank; or of all, reduced."""
+        if rank is not None:
+            return self._xp.asarray(self._values(rank))
+        combine = self._np.add if self._reduction == "sum" else self._np.maximum
+        return self._xp.asarray(reduce(combine, map(self._values, range(self._ranks))))
 
     def _values(self, rank: int) -> Any:
         np = self._np

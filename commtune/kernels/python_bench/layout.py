@@ -20,25 +20,19 @@ OPERATIONS = (*_BETWEEN_TWO, "ring", *CALLS)
 
 @dataclass(frozen=True)
 class Layout:
-    """One size of one operation; counts are in elements.
-
-    Attributes:
-        count: elements of one block.
-        bytes_total: what bandwidths are computed from.
-        meaning: ``per-rank`` or ``total``: what ``bytes`` counts.
-    """
+    """One size of one operation; counts are in elements."""
 
     operation: str
     dtype: str
     ranks: int
     bytes: int
-    count: int
+    count: int  # elements of one block
     bytes_per_rank: int
     bytes_per_peer: int
-    bytes_total: int
+    bytes_total: int  # what bandwidths are computed from
     send_count: int
     receive_count: int
-    meaning: str
+    meaning: str  # ``per-rank`` or ``total``: what ``bytes`` counts
 
     @property
     def takes_two(self) -> bool:

@@ -49,11 +49,7 @@ Measures one communication operation, from Python, and writes JSON Lines.
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for, as ``--help`` describes it.
-
-    Attributes:
-        expect_ranks: 0 for any number.
-    """
+    """What the command line asks for, as ``--help`` describes it."""
 
     op: str
     python: str
@@ -66,7 +62,7 @@ class Options:
     records: str
     run_id: str
     env_names: tuple[str, ...]
-    expect_ranks: int
+    expect_ranks: int  # 0 for any number
     rule: StoppingRule
     seed: int
     check: bool

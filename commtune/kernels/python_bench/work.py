@@ -18,20 +18,15 @@ _TAG = 8
 
 @dataclass(frozen=True)
 class Work:
-    """One size of an operation or a pattern, for one rank.
-
-    Attributes:
-        run: does it once; returns when this rank's part is complete.
-        incomplete: what ``run`` left under way on this rank, in words; ``None`` where it can't.
-        is_call: done by the library's own call, not by messages.
-    """
+    """One size of an operation or a pattern, for one rank."""
 
     layout: Layout
-    run: Callable[[], None]
+    run: Callable[[], None]  # does it once; returns when this rank's part is complete
     expected: tuple[Expected, ...]
     takes_part: bool
+    #: What ``run`` left under way on this rank, in words; ``None`` where it can't.
     incomplete: Callable[[], str] | None = None
-    is_call: bool = False
+    is_call: bool = False  # done by the library's own call, not by messages
 
 
 def _mpi_type(world: World, dtype: str) -> Any:
@@ -75,10 +70,7 @@ def _refuse_unaware(operation: str, denied_by: str) -> None:
 
 
 class Operations:
-    """MPI's operations over arrays of the largest size.
-
-    Args:
-        denied_by: as in ``devices``.
+    """MPI's operations over arrays of the largest size; ``denied_by`` is as in ``devices``.
 
     Raises:
         UsageFault: a size is too small, or the MPI would work on device memory from the host.
@@ -220,10 +212,7 @@ class _PlacedCall:
 
 
 class Patterns:
-    """A user's pattern over arrays of the largest size.
-
-    Args:
-        denied_by: as in ``devices``.
+    """A user's pattern over arrays of the largest size; ``denied_by`` is as in ``devices``.
 
     Raises:
         UsageFault: a pattern has neither messages nor calls, or not the same ones on every rank,

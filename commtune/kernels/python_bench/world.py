@@ -172,21 +172,16 @@ _NODE_VARIABLE = "NCCL_HOSTID"
 
 @dataclass(frozen=True)
 class _Place:
-    """What a rank says of itself.
-
-    Attributes:
-        boot: differs between machines that happen to have the same name; the same for
-            containers under one kernel.
-        told_node: value of _NODE_VARIABLE; empty, as a rule, where it is unset.
-        environment: those of --env-names that it has.
-    """
+    """What a rank says of itself."""
 
     host: str
+    #: Differs between machines that happen to have the same name; the same for containers under
+    #: one kernel.
     boot: str
-    told_node: str
+    told_node: str  # value of _NODE_VARIABLE; empty, as a rule, where it is unset
     pid: int
     cpus: tuple[int, ...]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str]  # those of --env-names that it has
 
 
 @dataclass(frozen=True)

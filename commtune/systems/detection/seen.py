@@ -14,87 +14,59 @@ from commtune.systems.nominal.fabric import Fabric
 
 @dataclass(frozen=True)
 class SeenGpus:
-    """The GPUs of this node, and the links between them.
-
-    Attributes:
-        model: the driver's name: ``NVIDIA H200``, or ``gfx90a`` for AMD.
-        memory: of one GPU.
-        numa: the NUMA node nearest to each GPU, by the GPU's index.
-        asked: the commands and folders that were read.
-        visible: number of GPUs that this job may use, if that is fewer.
-    """
+    """The GPUs of this node, and the links between them."""
 
     vendor: str
-    model: str
+    model: str  # the driver's name: ``NVIDIA H200``, or ``gfx90a`` for AMD
     count: int
-    memory: int | None = None
-    numa: tuple[int, ...] = ()
+    memory: int | None = None  # of one GPU
+    numa: tuple[int, ...] = ()  # the NUMA node nearest to each GPU, by the GPU's index
     fabric: Fabric | None = None
-    asked: tuple[str, ...] = ()
-    visible: int | None = None
+    asked: tuple[str, ...] = ()  # the commands and folders that were read
+    visible: int | None = None  # number of GPUs that this job may use, if that is fewer
 
 
 @dataclass(frozen=True)
 class SeenPort:
-    """A network port that is up.
-
-    Attributes:
-        model: the adapter's trade name if that is known, else its driver's name.
-        network: ``InfiniBand NDR``, ``Ethernet``, ``Slingshot``.
-    """
+    """A network port that is up."""
 
     name: str
-    model: str
+    model: str  # the adapter's trade name if that is known, else its driver's name
     bandwidth: float | None
     rdma: bool = False
-    network: str = ""
+    network: str = ""  # ``InfiniBand NDR``, ``Ethernet``, ``Slingshot``
 
 
 @dataclass(frozen=True)
 class SeenPartition:
-    """A partition as ``sinfo`` lists it, with the properties of most of its nodes.
-
-    Attributes:
-        most_nodes, longest: limits of a job; ``None`` without a limit.
-        whole_nodes: whether jobs get whole nodes by default.
-        cores: per node.
-        gpus: per node, from its generic resources.
-    """
+    """A partition as ``sinfo`` lists it, with the properties of most of its nodes."""
 
     name: str
     is_default: bool = False
     nodes: int = 0
+    #: most_nodes, longest: limits of a job; ``None`` without a limit.
     most_nodes: int | None = None
     longest: float | None = None
-    whole_nodes: bool | None = None
+    whole_nodes: bool | None = None  # whether jobs get whole nodes by default
     sockets: int = 0
-    cores: int = 0
+    cores: int = 0  # per node
     memory: int = 0
-    gpus: int = 0
+    gpus: int = 0  # per node, from its generic resources
 
 
 @dataclass(frozen=True)
 class SeenSlurm:
-    """Slurm's configuration.
-
-    Attributes:
-        is_node: whether this machine is one of its nodes, not a login node.
-        enforces_accounts: whether jobs without a valid account are refused.
-        asks_gpus: the option for GPUs: ``gpus-per-node``, ``gres`` or ``none``.
-        mpi_default, mpi_kinds: default and values of ``srun --mpi``.
-    """
+    """Slurm's configuration."""
 
     cluster: str
     version: str
     partitions: tuple[SeenPartition, ...] = ()
-    is_node: bool = False
-    enforces_accounts: bool = False
-    asks_gpus: str = "none"
+    is_node: bool = False  # whether this machine is one of its nodes, not a login node
+    enforces_accounts: bool = False  # whether jobs without a valid account are refused
+    asks_gpus: str = "none"  # the option for GPUs: ``gpus-per-node``, ``gres`` or ``none``
+    #: mpi_default, mpi_kinds: default and values of ``srun --mpi``.
     mpi_default: str = ""
     mpi_kinds: tuple[str, ...] = ()
-
-    def partition(self, name: str) -> SeenPartition | None:
-        return next((p for p in self.partitions if p.name == name), None)
 
 
 @dataclass(frozen=True)
@@ -108,28 +80,20 @@ class Clues:
 
 @dataclass(frozen=True)
 class SeenMachine:
-    """Detected properties of this machine.
-
-    Attributes:
-        numa_nodes: number of NUMA nodes with processors.
-        memory: the kernel's total, slightly less than is installed.
-        virtual: description of the virtual machine; empty on bare metal.
-        scheduler: a scheduler other than Slurm: ``pbs``, ``lsf``, ``flux``.
-        mpi: library and version of the MPI on PATH.
-    """
+    """Detected properties of this machine."""
 
     clues: Clues
     processor: str
     sockets: int
     cores: int
-    numa_nodes: int
-    memory: int
-    virtual: str = ""
+    numa_nodes: int  # number of NUMA nodes with processors
+    memory: int  # the kernel's total, slightly less than is installed
+    virtual: str = ""  # description of the virtual machine; empty on bare metal
     gpus: SeenGpus | None = None
     ports: tuple[SeenPort, ...] = ()
     slurm: SeenSlurm | None = None
-    scheduler: str = ""
-    mpi: tuple[str, str] | None = None
+    scheduler: str = ""  # a scheduler other than Slurm: ``pbs``, ``lsf``, ``flux``
+    mpi: tuple[str, str] | None = None  # library and version of the MPI on PATH
 
     @property
     def network_ports(self) -> tuple[SeenPort, ...]:

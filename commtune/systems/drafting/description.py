@@ -118,12 +118,13 @@ def _partition(slurm: SeenSlurm | None, wanted: str) -> SeenPartition | None:
         return None
     if not wanted:
         return next((p for p in slurm.partitions if p.is_default), slurm.partitions[0])
-    if found := slurm.partition(wanted):
-        return found
-    raise UserError(
-        f"--partition: sinfo lists no partition {quote_value(wanted)}",
-        hint=suggest_nearest(wanted, [p.name for p in slurm.partitions]),
-    )
+    by_name = {partition.name: partition for partition in slurm.partitions}
+    if wanted not in by_name:
+        raise UserError(
+            f"--partition: sinfo lists no partition {quote_value(wanted)}",
+            hint=suggest_nearest(wanted, list(by_name)),
+        )
+    return by_name[wanted]
 
 
 def _asked(seen: SeenMachine, day: date) -> str:

@@ -6,7 +6,7 @@ All bandwidths are bus bandwidths in bytes per second.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commtune.documents.quantities import format_bandwidth, short_bandwidth
@@ -21,22 +21,17 @@ _ABOVE = 1.005
 
 @dataclass(frozen=True)
 class Nominal:
-    """A nominal bandwidth, or why there is none.
+    """A nominal bandwidth, or why there is none."""
 
-    Attributes:
-        bytes_per_s: bus bandwidth, as in the benchmark's records; ``None`` if there is none.
-        why: the links that it is computed from, with numbers; or why there is none.
-        limit: upper bound for all algorithms and routings, if it is above the nominal.
-        origin: the source of the links.
-    """
-
+    #: Bus bandwidth, as in the benchmark's records; ``None`` if there is none.
     bytes_per_s: float | None
     model: str = ""
-    why: str = ""
+    why: str = ""  # the links that it is computed from, with numbers; or why there is none
+    #: Upper bound for all algorithms and routings, if it is above the nominal.
     limit: float | None = None
     limit_why: str = ""
     assumptions: tuple[str, ...] = ()
-    origin: str = ""
+    origin: str = ""  # the source of the links
 
     def share(self, bytes_per_s: float) -> float | None:
         """Returns a measured bus bandwidth relative to the nominal one, which is 1."""
@@ -67,15 +62,10 @@ class Nominal:
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A bus bandwidth by one model; fields as of ``Nominal``."""
+class Bound(Nominal):
+    """A bus bandwidth by one model."""
 
     bytes_per_s: float
-    model: str
-    why: str
-    limit: float | None = None
-    limit_why: str = ""
-    assumptions: tuple[str, ...] = ()
 
     def with_limit(self, limit: float, why: str) -> Bound:
         """Returns the bound with a limit, which is dropped unless it is above the bound."""
@@ -84,8 +74,7 @@ class Bound:
         return replace(self, limit=limit, limit_why=why)
 
     def as_nominal(self, fabric: Fabric, assumptions: tuple[str, ...]) -> Nominal:
-        said = {**asdict(self), "assumptions": assumptions}
-        return Nominal(**said, origin=fabric.origin)
+        return replace(self, assumptions=assumptions, origin=fabric.origin)
 
 
 #: Collectives with a root.

@@ -52,17 +52,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Ports:
-    """Network ports of a node.
-
-    Attributes:
-        bandwidth: of one port.
-        of_gpu: the port that each GPU uses; empty without GPUs.
-        assumed: whether `of_gpu` is assumed (neighbouring GPUs share a port), not documented.
-    """
+    """Network ports of a node."""
 
     count: int
-    bandwidth: float
-    of_gpu: tuple[int, ...] = ()
+    bandwidth: float  # of one port
+    of_gpu: tuple[int, ...] = ()  # the port that each GPU uses; empty without GPUs
+    #: Whether `of_gpu` is assumed (neighbouring GPUs share a port), not documented.
     assumed: bool = False
 
     @property
@@ -73,23 +68,15 @@ class Ports:
 
 @dataclass(frozen=True)
 class Fabric:
-    """A node's links and ports; all nodes are alike, and the network between them is ideal.
+    """A node's links and ports; all nodes are alike, and the network between them is ideal."""
 
-    Attributes:
-        origin: the source of these facts, in words.
-        ports: ``None`` if unknown.
-        memory: bandwidth of one GPU's memory, reads and writes together.
-        host_link: bandwidth between one GPU and its processor.
-        sources: names of sources in the system description.
-    """
-
-    origin: str
+    origin: str  # the source of these facts, in words
     gpus: int = 0
     links: tuple[Link, ...] = ()
-    ports: Ports | None = None
-    memory: float | None = None
-    host_link: float | None = None
-    sources: tuple[str, ...] = ()
+    ports: Ports | None = None  # ``None`` if unknown
+    memory: float | None = None  # bandwidth of one GPU's memory, reads and writes together
+    host_link: float | None = None  # bandwidth between one GPU and its processor
+    sources: tuple[str, ...] = ()  # names of sources in the system description
 
     @cached_property
     def capacity(self) -> Mapping[Edge, float]:
@@ -112,14 +99,11 @@ class Fabric:
         """Returns the bandwidth of all links of a GPU together."""
         return sum(width for (start, _), width in self.capacity.items() if start == gpu)
 
-    def names(self, part: Iterable[int]) -> str:
-        """Names the GPUs among some vertices."""
-        numbers = ", ".join(str(vertex) for vertex in sorted(part) if vertex < self.gpus)
-        return f"GPU {numbers}" if numbers else "the switch"
-
     def leading_out(self, part: Iterable[int], capacity: float) -> str:
         """Describes the capacity of the cut around a part of the node."""
-        return f"{format_bandwidth(capacity)} lead out of {self.names(part)}"
+        numbers = ", ".join(str(vertex) for vertex in sorted(part) if vertex < self.gpus)
+        place = f"GPU {numbers}" if numbers else "the switch"
+        return f"{format_bandwidth(capacity)} lead out of {place}"
 
     def path_width(self, path: Sequence[int]) -> float:
         """Returns the bandwidth of a path, which is that of its slowest edge."""

@@ -268,12 +268,7 @@ FABRIC = "fabric"
 def stored_fabric(
     settings: Mapping[str, Any], header: Mapping[str, Any] | None = None
 ) -> Fabric | None:
-    """Returns a campaign's fabric: from the system description, else from the driver's links.
-
-    Args:
-        settings: the campaign's stored settings.
-        header: header of a run's records; its ``rank_info`` has the driver's links.
-    """
+    """Returns a campaign's fabric: as described, else by the links in a run's ``header``."""
     # Only links are stored, so that a corrected model applies to old measurements too.
     if described := settings.get(FABRIC):
         return Fabric.of_plain(described)

@@ -33,27 +33,22 @@ class Memory(StrEnum):
 
 @dataclass(frozen=True)
 class NominalQuestion:
-    """The operation and layout whose nominal bandwidth is computed.
-
-    Attributes:
-        group_size, active: g and k of patterns of groups.
-        direction: of patterns of groups: ``outbound``, ``bidirectional`` or ``omnidirectional``.
-        first, second: the ranks of ``pairs``.
-        window: messages in flight of ``stream``; 0 if unknown.
-        flows: messages of ``matrix``: sender, receiver, bytes.
-    """
+    """The operation and layout whose nominal bandwidth is computed."""
 
     operation: str
     ranks: int
     nodes: int = 1
     memory: Memory = Memory.DEVICE
+    #: group_size, active: g and k of patterns of groups.
     group_size: int = 0
     active: int = 0
+    #: Of patterns of groups: ``outbound``, ``bidirectional`` or ``omnidirectional``.
     direction: str = "outbound"
+    #: first, second: the ranks of ``pairs``.
     first: int = 0
     second: int = 1
-    flows: tuple[Flow, ...] = ()
-    window: int = 0
+    flows: tuple[Flow, ...] = ()  # messages of ``matrix``: sender, receiver, bytes
+    window: int = 0  # messages in flight of ``stream``; 0 if unknown
 
     @property
     def each(self) -> int:
@@ -68,17 +63,12 @@ class NominalQuestion:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Concurrent messages by node; nodes with the same traffic may be listed once.
+    """Concurrent messages by node; nodes with the same traffic may be listed once."""
 
-    Attributes:
-        inside: for each node, the messages between its GPUs.
-        crossing: for each node, the amounts that leave (``out``) and enter (``in``) by GPU.
-        counted: the amount that bus bandwidth counts.
-    """
-
-    inside: tuple[tuple[Flow, ...], ...]
+    inside: tuple[tuple[Flow, ...], ...]  # for each node, the messages between its GPUs
+    #: For each node, the amounts that leave (``out``) and enter (``in``) by GPU.
     crossing: tuple[Mapping[tuple[int, str], float], ...]
-    counted: float
+    counted: float  # the amount that bus bandwidth counts
 
     @classmethod
     def of(cls, question: NominalQuestion) -> Traffic | None:

@@ -86,19 +86,14 @@ class ReferenceSettingsFile(Model):
 
 @dataclass(frozen=True)
 class ReferenceSettings:
-    """A set with its name.
-
-    Attributes:
-        source: citation of its source.
-        settings: its variables, including those of the set that it extends.
-        elsewhere: its variables that are in no catalogue, with the software that reads them.
-    """
+    """A set with its name."""
 
     name: str
     site: str
-    source: str
+    source: str  # citation of its source
     entry: _Entry
-    settings: Mapping[str, str]
+    settings: Mapping[str, str]  # its variables, including those of the set that it extends
+    #: Its variables that are in no catalogue, with the software that reads them.
     elsewhere: Mapping[str, str]
 
     def is_for(self, system: str, library: str) -> bool:
@@ -117,11 +112,7 @@ def all_reference_settings() -> Mapping[str, ReferenceSettings]:
 
 
 def find_reference_settings(name: str) -> ReferenceSettings:
-    """Returns a shipped set by its name, with or without the prefix ``reference:``.
-
-    Raises:
-        UnknownName: there is no such set.
-    """
+    """Returns a shipped set by name, with or without ``reference:``; or raises an UnknownName."""
     word = name.removeprefix(REFERENCE)
     if word not in all_reference_settings():
         raise UnknownName(

@@ -9,7 +9,7 @@ import pytest
 from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 
 from commtune.cluster.job_states import JobState
-from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
+from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.run_results import JobEnd, ResultReader
 from commtune.cluster.slurm.allocation import Srun, read_topology
 from commtune.model import (
@@ -263,11 +263,11 @@ def test_exit_files_that_say_nothing_are_as_if_not_there(job: Job, text: str) ->
 
 
 def test_a_note_for_who_adopts_the_job(job: Job) -> None:
-    job.folder.write_script("#!/bin/bash\n", ControllerNote(12.5, 100.0))
-    assert job.folder.note() == ControllerNote(12.5, 100.0)
+    job.folder.write_script("#!/bin/bash\n", 12.5, 100.0)
+    assert job.folder.note() == (12.5, 100.0)
     assert job.folder.script.stat().st_mode & 0o077 == 0
     (job.folder.path / "note").write_text("no numbers")
-    assert job.folder.note() == ControllerNote()
+    assert job.folder.note() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(

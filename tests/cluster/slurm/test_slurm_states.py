@@ -15,7 +15,6 @@ from commtune.cluster.job_states import (
     JobState,
     ObservedState,
     PendingReason,
-    Policy,
     _may_follow,
     _starts_again,
 )
@@ -140,27 +139,9 @@ def test_a_reason_matters_only_while_a_job_waits() -> None:
 
 
 @pytest.mark.parametrize("state", JobState)
-def test_every_state_has_a_policy_and_successors(state: JobState) -> None:
-    assert isinstance(state.policy, Policy)
+def test_every_state_has_successors(state: JobState) -> None:
     assert state in _FOLLOWS[state]
     assert {JobState.UNKNOWN, JobState.ABSENT} <= _FOLLOWS[state]
-
-
-def test_policies() -> None:
-    assert {s for s in JobState if s.policy is Policy.READ} == {JobState.COMPLETED}
-    assert {s for s in JobState if s.policy is Policy.RETRY} == {
-        JobState.NODE_FAILURE,
-        JobState.PREEMPTED,
-    }
-    assert {s for s in JobState if s.policy is Policy.BLAME} == {
-        JobState.FAILED,
-        JobState.TIMED_OUT,
-        JobState.OUT_OF_MEMORY,
-    }
-    assert {s for s in JobState if s.policy is Policy.ASK_AGAIN} == {
-        JobState.UNKNOWN,
-        JobState.ABSENT,
-    }
 
 
 def test_absent_and_unknown_are_never_over() -> None:
@@ -249,7 +230,9 @@ def test_documented_words_are_the_words_there_are() -> None:
     assert documented == _WORDS
 
 
-def test_documented_policies_are_the_policies_there_are() -> None:
+def test_documented_states_are_the_states_there_are() -> None:
     states = set(JobState)
     documented = {row[0]: row[1] for row in table_rows(3) if row[0] in states}
-    assert documented == {state.value: state.policy.value for state in JobState}
+    assert documented.keys() == states
+    stops = {state for state, policy in documented.items() if policy == "stop the campaign"}
+    assert stops == {state for state in states if state.stops_campaign}

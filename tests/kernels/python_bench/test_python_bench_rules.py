@@ -74,7 +74,7 @@ def test_every_spoilt_element_is_found(operation: str) -> None:
 
 
 def _write(pattern: DataPattern, received: numpy.ndarray, part: Expected) -> None:
-    table = pattern.reduced() if part.source is None else pattern.table(part.source)
+    table = pattern.table(part.source)
     index = numpy.arange(part.first, part.first + part.count, dtype=numpy.uint64)
     entries = (index * numpy.uint64(0x9E3779B97F4A7C15)) >> numpy.uint64(52)
     received[part.offset : part.offset + part.count] = table[entries]
