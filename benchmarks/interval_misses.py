@@ -1,6 +1,6 @@
 """How often the interval of a ratio misses the truth, by noise and number of pairs; and power.
 
-    python benchmarks/interval_misses.py --cases 4000
+    python benchmarks/interval_misses.py --cases 4000 --jobs 8
 
 Simulated. Pairs of runs in blocks of the default and one candidate that does nothing, in the order
 that campaigns use, a random one of four places of it first. Printed is the share of intervals that
@@ -14,9 +14,10 @@ from __future__ import annotations
 import argparse
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from commtune.model import Interval
 from commtune.tuner.statistics.blocks import balanced_order
@@ -178,30 +179,40 @@ def finds(draw: Draws, pairs: int, cases: int) -> float:
     return sum(gain.low > 1 + MINIMUM_GAIN for gain in gains) / cases
 
 
+#: What draws pairs, by the name of the noise.
+DRAWS: dict[str, Callable[[random.Random, int], Pairs]] = {
+    **{name: partial(pairs_of, noise) for name, noise in NOISES.items()},
+    "15 % of one side slower": slow_candidate,
+    "+d or -d by a coin": coins,
+}
+#: Title, what is measured, numbers of pairs, names of noise, and decimals of the per cent.
+TABLES = (
+    ("misses, by pairs", misses, PAIRS, tuple(DRAWS), 2),
+    ("10 % found, by pairs", finds, FOUND_PAIRS, tuple(DRAWS), 0),
+    ("found, by pairs", power, POWER_PAIRS, tuple(DRAWS)[:6], 1),
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=4000)
-    cases = parser.parse_args().cases
-    rng = random.Random(1)
-    draws = {name: _drawing(noise, rng) for name, noise in NOISES.items()}
-    draws["15 % of one side slower"] = lambda pairs: slow_candidate(rng, pairs)
-    draws["+d or -d by a coin"] = lambda pairs: coins(rng, pairs)
-    print("misses, by pairs" + " " * 10 + "".join(f"{pairs:6}" for pairs in PAIRS))
-    for name, draw in draws.items():
-        shares = (misses(draw, pairs, cases) for pairs in PAIRS)
-        print(f"{name:26}" + "".join(f"{100 * share:6.2f}" for share in shares), flush=True)
-    print("\n10 % found, by pairs" + " " * 6 + "".join(f"{pairs:6}" for pairs in FOUND_PAIRS))
-    for name, draw in draws.items():
-        shares = (finds(draw, pairs, cases) for pairs in FOUND_PAIRS)
-        print(f"{name:26}" + "".join(f"{100 * share:6.0f}" for share in shares), flush=True)
-    print("\nfound, by pairs" + " " * 11 + "".join(f"{pairs:6}" for pairs in POWER_PAIRS))
-    for name, draw in list(draws.items())[:6]:
-        shares = (power(draw, pairs, cases) for pairs in POWER_PAIRS)
-        print(f"{name:26}" + "".join(f"{100 * share:6.1f}" for share in shares), flush=True)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    options = parser.parse_args()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for title, measure, counts, names, digits in TABLES:
+            print(f"{title:26}" + "".join(f"{count:6}" for count in counts))
+            task = partial(_measure_row, measure, counts, options.cases)
+            for name, shares in zip(names, pool.map(task, names), strict=True):
+                cells = "".join(f"{100 * share:6.{digits}f}" for share in shares)
+                print(f"{name:26}{cells}", flush=True)
+            print()
 
 
-def _drawing(noise: Noise, rng: random.Random) -> Draws:
-    return lambda pairs: pairs_of(noise, rng, pairs)
+def _measure_row(
+    measure: Callable[[Draws, int, int], float], counts: Sequence[int], cases: int, name: str
+) -> list[float]:
+    draw = partial(DRAWS[name], random.Random(name))
+    return [measure(draw, count, cases) for count in counts]
 
 
 if __name__ == "__main__":

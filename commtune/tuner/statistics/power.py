@@ -1,8 +1,9 @@
 """Computes the minimum detectable effect: the gain that would be found in 9 of 10 cases.
 
 Pairs are resampled from those that were made (a bootstrap), so the shape of the noise counts, and
-the effect of the order. Resampling takes the size of the noise as known, but few pairs determine
-it poorly. So the result is widened as normal noise requires for that number of pairs.
+the effect of the order. Pairs determine the size of the noise poorly if they are few or have
+outliers. So the effect is a multiple of the half width of the interval, and this multiple is what
+one sample needs in half widths of another.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean
 
@@ -29,8 +31,6 @@ _POWER = 0.9
 _ERROR_POINTS = 64
 #: Samples of pairs; the standard error of a share of 0.9 is then 0.02.
 _DRAWS = 200
-#: Degrees of freedom that stand for a known error.
-_KNOWN_FREEDOM = 1e6
 
 
 def detectable_gain(
@@ -49,41 +49,58 @@ def detectable_gain(
         strata: the pairs of the estimate, by machine state; without them noise is taken as normal.
     """
     least = math.log1p(minimum_gain)
-    final = after_more_pairs(found, times)
-    quantile = t_quantile((1 + level) / 2, final.freedom)
-    reach = _errors_needed(quantile, found.freedom, final.freedom, _POWER)
-    pools = [(_center_pairs(pairs), round(len(pairs) * times)) for pairs in strata]
+    pools = [(_center_pairs(pairs), len(pairs)) for pairs in strata]
     pools = [(pool, count) for pool, count in pools if pool]
     if pools and not any(pairs.is_across_states for pairs in strata):
-        unknown = reach / _errors_needed(quantile, _KNOWN_FREEDOM, final.freedom, _POWER)
         rng = random.Random(found.pairs)  # the same pairs say the same
-        lacking = sorted(
-            _draw_gain(pools, level, least, found.rounding, rng) for _ in range(_DRAWS)
-        )
-        most = least + unknown * (lacking[math.ceil(_POWER * _DRAWS) - 1] - least)
+
+        def draw(times: float) -> tuple[float, float]:
+            drawn = _draw_sample(pools, times, rng)
+            within = _half_width(replace(drawn, rounding=found.rounding), level)
+            return within, _least_mean(within, least) - drawn.mean - least
+
+        now = [draw(1.0)[0] for _ in range(_DRAWS)]
+        lacking = [draw(times)[1] for _ in range(_DRAWS)]
+        most = least + _find_multiple(lacking, now) * _half_width(found, level)
     else:
+        final = after_more_pairs(found, times)
+        quantile = t_quantile((1 + level) / 2, final.freedom)
+        reach = _errors_needed(quantile, found.freedom, final.freedom, _POWER)
         within = math.hypot(quantile * final.error, found.rounding)
         most = _least_mean(within, least + (reach - quantile) * final.error)
     return math.exp(min(most, 700)) - 1
 
 
-def _draw_gain(
-    pools: Sequence[tuple[Sequence[tuple[float, float]], int]],
-    level: float,
-    least: float,
-    rounding: float,
-    rng: random.Random,
-) -> float:
-    """Draws one sample of pairs; returns the log gain that it would show.
+def _find_multiple(lacking: Sequence[float], half_widths: Sequence[float]) -> float:
+    """Finds the multiple of a half width that suffices with a probability of 0.9.
 
     Args:
-        pools: for each machine state, what pairs are drawn from, and how many.
-        least: the lower end that the interval has to have (logarithm).
+        lacking: log gains, beyond the minimum, that samples need to show a gain.
+        half_widths: of other samples, each combined with every one of these.
     """
-    drawn = combine_strata([_draw(pool, count, rng) for pool, count in pools])
+    import numpy as np
+
+    known = np.maximum(half_widths, 1e-12)
+    return float(np.quantile(np.array(lacking)[:, None] / known, _POWER))
+
+
+def _half_width(found: Estimate, level: float) -> float:
+    """Returns the half width of an interval of a log gain from noise and rounding alone."""
+    return math.hypot(t_quantile((1 + level) / 2, found.freedom) * found.error, found.rounding)
+
+
+def _draw_sample(
+    pools: Sequence[tuple[Sequence[tuple[float, float]], int]], times: float, rng: random.Random
+) -> Estimate:
+    """Draws pairs and estimates their mean log gain.
+
+    Args:
+        pools: for each machine state, what pairs are drawn from, and their number.
+        times: pairs to draw over that number.
+    """
+    drawn = combine_strata([_draw(pool, round(count * times), rng) for pool, count in pools])
     assert drawn is not None  # two pairs or more of each
-    within = math.hypot(t_quantile((1 + level) / 2, drawn.freedom) * drawn.error, rounding)
-    return _least_mean(within, least) - drawn.mean
+    return drawn
 
 
 def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:

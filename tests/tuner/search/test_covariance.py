@@ -36,7 +36,7 @@ def _draw(count: int, seed: int) -> list[Configuration]:
 def _observe(configurations: list[Configuration], seed: int, effect: float = 0.0) -> Observed:
     """Noise, and what V0 does where it is set; in units of the noise's scale."""
     rows = _ENCODING.rows([DEFAULT, *configurations])
-    return _observe_gains(rows, effect * (rows[:, 0] > 0), seed)
+    return _observe_gains(rows, np.where(rows[:, 0] > 0, effect, 0.0), seed)
 
 
 def _observe_gains(rows: Rows, gains: Matrix, seed: int) -> Observed:
