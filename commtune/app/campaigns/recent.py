@@ -18,8 +18,7 @@ from commtune.app.campaigns.stored import (
     stuck_jobs,
 )
 from commtune.db.connection.location import database_url
-from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import read_rows
+from commtune.db.connection.reader import read_stored
 from commtune.db.queries.profiles import find_profiles
 from commtune.db.records import StoredProfile
 from commtune.documents.nearest import quote_value
@@ -139,9 +138,7 @@ def _was_active(campaign: CampaignSummary, since: float) -> bool:
 def _totals(url: str, since: float) -> Mapping[int, dict[str, Any]]:
     """Returns the number of runs by outcome, and their wall time (seconds), by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(lambda: {"outcomes": {}, "wall_s": 0.0})
-    with open_for_reading(url) as rows:
-        stored = rows(_RUNS, {"since": since})
-    for row in read_rows(stored, "runs of campaign", "campaign_id"):
+    for row in read_stored(url, _RUNS, {"since": since}, "runs of campaign", "campaign_id"):
         total = found[row["campaign_id"]]
         total["outcomes"][row["outcome"]] = row["runs"]
         total["wall_s"] += row["wall_s"] or 0.0

@@ -22,6 +22,7 @@ from commtune.db.connection.read_only import (
     read_only_uri,
     require_private,
 )
+from commtune.db.damage import Damage, read_rows
 
 #: The page cache of a connection that stays open, KiB: enough for profiles, but not for all runs.
 _CACHE_KIB = 16 << 10
@@ -61,6 +62,25 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
 
         with open_reader(url) as rows:
             yield rows
+
+
+def read_stored(
+    url: str,
+    statement: str,
+    given: Mapping[str, Any],
+    table: str,
+    key: str = "id",
+    *,
+    tell: Callable[[Damage], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Returns the undamaged rows of a single statement (see ``open_for_reading``, ``read_rows``).
+
+    Args:
+        given: the values of its parameters, by name.
+    """
+    with open_for_reading(url) as rows:
+        found = rows(statement, given)
+    return read_rows(found, table, key, tell=tell)
 
 
 @contextmanager

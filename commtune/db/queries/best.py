@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from commtune.db.connection.location import Rows
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.reader import read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     HINTED,
@@ -198,9 +198,8 @@ def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
     """Returns the message sizes (bytes) that profiles were measured at or end at, ascending."""
     filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
-    with open_for_reading(url) as rows:
-        found = rows(_SIZES.format(asked=_OF_OPERATION, filters=filters), given)
-    return sorted(row["bytes"] for row in read_rows(found, "sizes", "bytes"))
+    statement = _SIZES.format(asked=_OF_OPERATION, filters=filters)
+    return sorted(row["bytes"] for row in read_stored(url, statement, given, "sizes", "bytes"))
 
 
 def _evidence_for(
@@ -244,10 +243,10 @@ def _best_row(
     nearest: int | None = size
     if size not in inside:
         nearest = min(inside or sizes, key=lambda known: size_distance(known, size), default=None)
-    names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
+    names = ("system_fingerprint", "stack_fingerprint", "level", "minimum_gain", "note")
     return BestRow(
         **common_fields(row),
-        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        **{name: row[name] for name in names},
         **measured,
         conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import LARGEST, write_numbers
 from commtune.db.records import StackRecord, SystemRecord
@@ -154,25 +154,18 @@ def list_runs(
     statement = _RUNS.format(more="" if run is None else ", r.output_tail", filters=filters)
     last = LARGEST if before is None else min(before, LARGEST)
     values = {"campaign": campaign_id, "before": last, "limit": limit, **given}
-    with open_for_reading(url) as rows:
-        found = rows(statement, values)
-    return [RunLine(**row) for row in read_rows(found, "runs")]
+    return [RunLine(**row) for row in read_stored(url, statement, values, "runs")]
 
 
 def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
     """Returns at most ``limit`` configurations of a campaign by number, from ``first`` on."""
     values = {"campaign": campaign_id, "first": min(first, LARGEST), "limit": limit}
-    with open_for_reading(url) as rows:
-        found = rows(_TRIALS, values)
-    sound = read_rows(found, "trials", "number")
-    return [TrialLine(**row) for row in sound]
+    return [TrialLine(**row) for row in read_stored(url, _TRIALS, values, "trials", "number")]
 
 
 def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
     """Returns the totals of a campaign's phases, in the order in which they began."""
-    with open_for_reading(url) as rows:
-        found = rows(_PHASES, {"campaign": campaign_id})
-    sound = read_rows(found, "runs", "phase")
+    sound = read_stored(url, _PHASES, {"campaign": campaign_id}, "runs", "phase")
     return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in sound]
 
 
@@ -210,11 +203,10 @@ def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
     The second value is the ratio of their times. It is a score and no speedup, because the
     shortest of many runs is mostly luck. ``None`` without such runs.
     """
-    with open_for_reading(url) as rows:
-        found = rows(_SINGLE_RUNS, {"campaign": campaign_id})
+    given = {"campaign": campaign_id}
     ratios = [
         (row["default_s"] / row["shortest_s"], row["bytes"])
-        for row in read_rows(found, "measurements", "bytes")
+        for row in read_stored(url, _SINGLE_RUNS, given, "measurements", "bytes")
         if row["default_s"] and row["shortest_s"]
     ]
     ratio, size = max(ratios, default=(0.0, 0))
@@ -238,7 +230,5 @@ def _with_counts(url: str, table: str, words: str) -> list[tuple[Any, ...]]:
         f" (SELECT COUNT(*) FROM campaigns c WHERE c.{key} = x.id) AS campaigns"
         f" FROM {table} x ORDER BY x.id DESC"
     )
-    with open_for_reading(url) as rows:
-        found = rows(statement, {})
-    sound = read_rows(found, table)
+    sound = read_stored(url, statement, {}, table)
     return [(r["fingerprint"], r["words"], r["description"], r["campaigns"]) for r in sound]

@@ -127,10 +127,7 @@ def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfil
     where = "WHERE c.name = :campaign" if campaign is not None else ""
     given = {} if campaign is None else {"campaign": campaign}
     stored = rows(f"{PROFILE.format(more='')} {where} {_NEWEST_FIRST}", given)
-    return [
-        StoredProfile(**common_fields(row), stack=row["stack"], system=row["system"])
-        for row in read_rows(stored, "profiles")
-    ]
+    return [StoredProfile(**common_fields(row)) for row in read_rows(stored, "profiles")]
 
 
 def read_evidence(
@@ -176,12 +173,9 @@ def build_point(row: Mapping[str, Any]) -> PointEvidence:
 def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields that ``StoredProfile`` and ``BestRow`` share, from a row."""
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict", "site")
-    return {
-        **{
-            name: row[name] for name in (*names, "bytes_low", "bytes_high", "simulated", "created")
-        },
-        "configuration": Configuration(row["environment"]),
-    }
+    further = ("bytes_low", "bytes_high", "simulated", "created", "system", "stack")
+    known = {name: row[name] for name in (*names, *further)}
+    return {"configuration": Configuration(row["environment"]), **known}
 
 
 def _details(row: Mapping[str, Any]) -> dict[str, Any]:

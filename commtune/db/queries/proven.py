@@ -56,11 +56,7 @@ def proven_profiles(
         number: max((p["low"] for p in points if not p["is_guard"]), default=0.0)
         for number, points in evidence.items()
     }
-    profiles = [
-        StoredProfile(**common_fields(row), stack=row["stack"], system=row["system"])
-        for row in found
-        if row["id"] in gains
-    ]
+    profiles = [StoredProfile(**common_fields(row)) for row in found if row["id"] in gains]
     return sorted(profiles, key=lambda one: (not one.is_about(workload), -gains[one.id]))
 
 
