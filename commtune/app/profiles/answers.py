@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -119,30 +119,15 @@ def answer_question(
     """
     try:
         with keep_open(database_url(db)):
-            return _answer(str(operation), size, filters, stack, db, explained)
+            op = str(operation)
+            found = best_at_size(op, size, filters, stack=stack, db=db)
+            rows = list(islice(found, MOST_ANSWERS))
+            if not rows:
+                return _with_other_stacks(best_at_size(op, size, filters, db=db), stack)
+            shown = [_explain(row, size, db).plain() for row in rows[:explained]]
     except NoAnswer as nothing:
         return not_measured(nothing)
-
-
-def _answer(
-    operation: str,
-    size: int,
-    filters: Mapping[str, Any],
-    stack: str | None,
-    db: str | None,
-    explained: int,
-) -> dict[str, Any]:
-    rows = list(islice(best_at_size(operation, size, filters, stack=stack, db=db), MOST_ANSWERS))
-    if not rows:
-        rows = list(islice(best_at_size(operation, size, filters, db=db), MOST_ANSWERS))
-        known = ", ".join(dict.fromkeys(row.stack for row in rows))
-        hint = f"measured with: {known}; commtune verify measures a profile again"
-        said = not_measured(NoAnswer(f"not measured with {stack}", hint=hint))
-        others = [row_data(row) for row in rows]
-        return said | {"answer": Answer.ANOTHER_STACK, "others": others}
-    shown = [_explain(row, size, db).plain() for row in rows[:explained]]
-    shown += [row_data(row) for row in rows[explained:]]
-    first, *others = shown
+    first, *others = [*shown, *(row_data(row) for row in rows[explained:])]
     return {
         "answer": first["answer"],
         "message": _message(rows[0], first),
@@ -151,6 +136,15 @@ def _answer(
         "best": first,
         "others": others,
     }
+
+
+def _with_other_stacks(found: Iterable[BestRow], stack: str | None) -> dict[str, Any]:
+    """Returns the answer to a question that was measured with other software only."""
+    rows = list(islice(found, MOST_ANSWERS))
+    known = ", ".join(dict.fromkeys(row.stack for row in rows))
+    hint = f"measured with: {known}; commtune verify measures a profile again"
+    said = not_measured(NoAnswer(f"not measured with {stack}", hint=hint))
+    return said | {"answer": Answer.ANOTHER_STACK, "others": [row_data(row) for row in rows]}
 
 
 def not_measured(nothing: NoAnswer) -> dict[str, Any]:
