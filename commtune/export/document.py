@@ -19,11 +19,9 @@ class ExportDocument:
     """A profile with its origin.
 
     Attributes:
-        campaign: name of the campaign that the profile came from.
         system, fingerprint: name and key of the machine that measured it.
         stack: library versions and the like in words, possibly several lines.
         created: when the profile was made, ISO 8601.
-        commtune_version: version of commtune that measured it.
         pinned: variables set in every run, including the default's. They are exported too, since
             the speedup was measured with them.
         unset: variables of the space that the profile leaves unset. The file names them, but

@@ -28,7 +28,6 @@ class StudyTrial:
     """A trial of an Optuna study.
 
     Attributes:
-        study: name of its study.
         params: value of every variable; ``None`` for unset.
         median_s: the objective to minimize, seconds; ``None`` for a failed trial.
         attributes: user attributes, as plain data.

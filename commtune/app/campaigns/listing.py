@@ -42,7 +42,6 @@ def list_runs(
 
     Args:
         before: only runs older than the one of this number (``RunLine.id``).
-        limit: the most runs.
 
     Raises:
         UnknownName: there is no such campaign.

@@ -203,11 +203,7 @@ def prepare_submission(
 
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
-    """Returns the script of the allocation in which a campaign for another machine would run.
-
-    Args:
-        file: the path of the campaign's file.
-    """
+    """Returns the script of the allocation in which a campaign for another machine would run."""
     folder = Folders.of_user().runs(spec.plan.name).parent
     return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
 

@@ -72,7 +72,6 @@ class ComparisonResult:
     Attributes:
         names: both sides as the user wrote them.
         library: the communication library, such as ``NCCL 2.28.9`` or ``MPICH 5.0.2``.
-        pairs: the evidence.
     """
 
     names: Mapping[Arm, str]
@@ -143,7 +142,6 @@ def compare_configurations(
         changes: changes to the workload of the profile, or of an allreduce by two ranks.
         mpi: the MPI; that of the profile, or the one that is found, by default.
         time_s: wall time of the runs, seconds.
-        db: database file or URL; the user's own by default.
 
     Raises:
         UserError, UnknownName: a side is unknown, or can't be measured here.

@@ -55,8 +55,6 @@ class VerificationResult:
         campaign: name of the campaign that has the new runs.
         changes: descriptions of changes since the profile was made; with any, the new runs are a
             campaign of their own.
-        verification: the finding and its evidence.
-        earlier: earlier verifications of the profile.
         spread: the spread of speedups between those, which widens the new intervals.
     """
 
@@ -107,7 +105,6 @@ def verify_profile(
 
     Args:
         profile: CAMPAIGN/PROFILE, name, or number; or a modified profile with its campaign.
-        db: database file or URL; the user's own by default.
         time_s: wall time of the runs, seconds.
         mpi: the MPI; that of the campaign by default.
         take_over: whether to take over the lock of a controller that died.

@@ -29,7 +29,6 @@ class Neighbour:
     """The answer at a measured size next to the requested one.
 
     Attributes:
-        bytes: that size.
         why: why the default is kept there; empty if it isn't.
     """
 

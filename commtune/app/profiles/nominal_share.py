@@ -41,9 +41,6 @@ class Share:
         """Returns the share for the time of an answer's configuration at its measured size.
 
         ``None`` if the links of the machine are unknown.
-
-        Args:
-            stored: the answer's campaign.
         """
         overall = [point for point in answer.points if point.speed == "all"]
         points = overall or list(answer.points[:1])

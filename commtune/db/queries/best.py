@@ -133,14 +133,12 @@ def find_candidates(
     """Returns the profiles that answer a question, newest first, as rows of a few columns.
 
     Args:
-        op: the operation's name.
         bytes: message size, bytes.
         asked: the conditions, of which those that are ``None`` don't count: ``nodes``, ``ranks``,
             ``system`` (part of its name, or its fingerprint), ``backend``, ``campaign``;
             ``min_pairs``, the least number of pairs at each of the profile's sizes; ``min_days``,
             ``min_sessions``, ``min_nodes``, the least number of distinct days (UTC), sessions and
             nodes of the runs that confirmed it.
-        limit: the most rows.
         newest: return this many, and all others of the same systems, stacks and shapes.
 
     Raises:

@@ -76,7 +76,6 @@ class RunLine:
         id: row number, ascending in the order of registration.
         state: ``running`` or ``stored``; only stored runs have an outcome.
         started_at: seconds since 1970.
-        wall_s: wall time, seconds.
         environment: the configuration; empty for the default.
         nodes: node names, separated by commas; ``None`` without a scheduler.
         output_tail: the end of its output; ``None`` if not requested.
@@ -145,7 +144,6 @@ def list_runs(
 
     Args:
         before: only runs older than the one of this number (``RunLine.id``).
-        limit: the most runs.
         run: only the run of this name, with the end of its output.
     """
     given = {"run": run, "phase": phase, "outcome": outcome}

@@ -164,7 +164,6 @@ def read_results_page(
     Args:
         after: number of the last run on the page before; 0 for the first page.
         newest: ``ResultsPage.newest`` of the first page; ``None`` for that page.
-        limit: the most runs.
 
     Raises:
         UnknownName: there is no such campaign.
