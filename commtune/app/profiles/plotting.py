@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from commtune.db.connection.location import database_url
@@ -11,7 +10,6 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import campaign_names, load_profiles
 from commtune.errors import NoAnswer, UserError
 from commtune.formatting import format_ranks
-from commtune.model import Profile
 from commtune.model.profile import ALL_SIZES
 from commtune.report.figures.evidence import draw_speedups
 from commtune.report.points import SizePoint
@@ -31,7 +29,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
 
     Raises:
         UserError: the file has another suffix, or can't be written.
-        NoAnswer: nothing was confirmed.
+        NoAnswer: nothing was confirmed, or no size has enough pairs.
     """
     if output.suffix not in _PLOT_FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
@@ -43,19 +41,9 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
             f"campaign {campaign} has no confirmed measurements",
             hint=f"'commtune report {campaign}' shows what it has",
         )
-    _write_confirmation(campaign, found, output)
-
-
-def _write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) -> None:
-    """Plots the confirmed sizes of profiles: times, and speedups with their intervals.
-
-    Raises:
-        NoAnswer: no size has enough pairs.
-        UserError: the file can't be written.
-    """
     shown = [
         SizePoint(point, profile, None, ())
-        for profile in profiles
+        for profile in found
         if profile.name != ALL_SIZES
         for point in displayed_points(profile.points)
         if profile.bytes_low <= point.bytes <= profile.bytes_high
@@ -70,7 +58,7 @@ def _write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) 
     where = format_ranks(first.ranks, first.nodes)
     banner = "SIMULATED OR REPLAYED: no real system" if first.simulated else ""
     picture = draw_speedups(judged, first.minimum_gain)
-    picture.write(path, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
+    picture.write(output, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
 
 
 def choose_campaign(named: str | None, db: str | None) -> str:
