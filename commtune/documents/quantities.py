@@ -89,7 +89,10 @@ def parse_seconds(value: str | int | float) -> float:
         QuantityError: not a time, or an unknown unit.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _checked_time(float(value), value)
+        if not 0 <= value < float("inf"):
+            hint = "write it like 60s or 5min"
+            raise QuantityError(f"{quote_value(value)} is not a time", hint=hint)
+        return float(value)
     text = str(value).strip()
     parts = re.findall(r"[0-9.]+\s*[A-Za-zµ]+", text)
     if len(parts) > 1 and "".join(parts).replace(" ", "") == text.replace(" ", ""):
@@ -104,14 +107,6 @@ def _one_time(text: str, written: object) -> float:
         hint = f"nearest: {number}{meant}" if meant else "units: us, ms, s, min, h"
         raise QuantityError(f"{quote_value(written)} has no known unit of time", hint=hint)
     return float(number) * _TIME_UNITS[unit or "s"]
-
-
-def _checked_time(seconds: float, written: object) -> float:
-    if not 0 <= seconds < float("inf"):
-        raise QuantityError(
-            f"{quote_value(written)} is not a time", hint="write it like 60s or 5min"
-        )
-    return seconds
 
 
 def parse_percent(value: str | int | float) -> float:

@@ -69,7 +69,10 @@ class ExportDocument:
             share = f"{100 * GUARD_TOLERANCE:.3g}"
             lines.append(f"Guard operations measured too, each at most {share} % slower: {names}.")
         for word, points in (("SLOWER", guards.hurt), ("POSSIBLY SLOWER", guards.unclear)):
-            lines += [f"{word}: {_guard_text(point)}" for point in points]
+            lines += [
+                f"{word}: {one.operation}: {text.describe_speedup(one.gain, one.bytes, one.speed)}"
+                for one in points
+            ]
         if guards.unclear and not (guards.unharmed or guards.hurt):
             lines.append("Guard operations were measured; they don't settle what is slower.")
         elif not (guards.unharmed or guards.hurt):
@@ -230,10 +233,6 @@ def _row(point: PointEvidence) -> tuple[str, ...]:
     size, default, tuned, speedup = point_cells(point)
     finding = f"{point.operation}: {describe_finding(point)}"
     return (size, point.speed, default, tuned, speedup, finding)
-
-
-def _guard_text(point: PointEvidence) -> str:
-    return f"{point.operation}: {text.describe_speedup(point.gain, point.bytes, point.speed)}"
 
 
 def one_line(line: str) -> str:

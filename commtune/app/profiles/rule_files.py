@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -152,11 +151,9 @@ def write_rules(rules: CampaignRules, file: Path | None) -> str:
     untried = rules.format.untried and f"not tried: {rules.format.untried}\n"
     warning = f"warning: {WITHOUT_TABLE}\n" if rules.format.replaces_table else ""
     wrote = "".join(f"wrote {path}\n" for path in paths)
-    return wrote + untried + warning + _load_lines(rules.load(file))
-
-
-def _load_lines(load: Mapping[str, str]) -> str:
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in load.items())
+    load = rules.load(file).items()
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in load)
+    return wrote + untried + warning + exports
 
 
 def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> CampaignRules:

@@ -205,7 +205,11 @@ def _prove(
         if is_rule is not None:
             found[what if is_rule else "wrong"].append(size)
     if wrong := found.pop("wrong"):
-        raise _not_executed(file, wrong, library)
+        raise UserError(
+            f"{library} does not do what {file} says at {_listed(wrong)}: its "
+            "sums, messages or log are others than with the rule's variables",
+            hint="something else chooses algorithms there; commtune doctor shows what is set",
+        )
     return RuleProof(**{what: tuple(sizes) for what, sizes in found.items()})
 
 
@@ -266,14 +270,6 @@ def _refuse_unheld(
                 f"{library} does not use {file}: {setting.line()}{why}",
                 hint="look for the cause in your environment, and in the library's own files",
             )
-
-
-def _not_executed(file: Path, sizes: Sequence[int], library: str) -> UserError:
-    return UserError(
-        f"{library} does not do what {file} says at {_listed(sizes)}: its "
-        "sums, messages or log are others than with the rule's variables",
-        hint="something else chooses algorithms there; commtune doctor shows what is set",
-    )
 
 
 def _describe_proof(
