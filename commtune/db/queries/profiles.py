@@ -178,15 +178,24 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"configuration": Configuration(row["environment"]), **known}
 
 
-def _details(row: Mapping[str, Any]) -> dict[str, Any]:
+def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of ``Profile`` that are stored as one document.
+
+    Raises:
+        DatabaseFault: a part of it is not readable.
+    """
     from commtune.db.codec import load_model
 
     kinds = {"contributions": VariableEffect, "boundaries": RangeBoundary}
+    return {
+        name: tuple(load_model(kind, one) for one in stored.get(name) or ())
+        for name, kind in kinds.items()
+    }
+
+
+def _details(row: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return {
-            name: tuple(load_model(kind, one) for one in row["details"].get(name) or ())
-            for name, kind in kinds.items()
-        }
+        return load_details(row["details"])
     except DatabaseFault as error:
         damage = Damage("profiles", str(row["id"]), "details", error.message)
         raise DamagedRows(str(damage)) from error
