@@ -322,10 +322,8 @@ def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
     """Runs that failed, and what befell others from outside."""
     said = []
     if failures := sum((Counter(phase.failures) for phase in phases), Counter[str]()):
-        runs, default = (
-            text.format_count(failures.total(), "run"),
-            sum(p.default_failed for p in phases),
-        )
+        runs = text.format_count(failures.total(), "run")
+        default = sum(phase.default_failed for phase in phases)
         counts = wording.format_outcomes(failures)
         said.append(f"{runs} failed ({counts}), {default} of the default; see 'commtune report'")
     if lost := sum(phase.lost for phase in phases):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -85,7 +86,10 @@ class RuleTable:
             ExportRefused: they are simulated, or none is faster than the default.
         """
         asked = [d for d in documents if accept_likely or d.profile.verdict is not Verdict.LIKELY]
-        rules = _make_rules([document.profile for document in asked], unit)
+        profiles: defaultdict[str, list[Profile]] = defaultdict(list)
+        for document in asked:
+            profiles[document.profile.operation].append(document.profile)
+        rules = tuple(rule for same in profiles.values() for rule in _rules_of(same, unit))
         used = {rule.profile for rule in rules if not rule.settings.is_default}
         _refuse_unusable(documents, used)
         behind = tuple(document for document in asked if document.profile.name in used)
@@ -120,15 +124,6 @@ class RuleTable:
         ends = [*(start - 1 for start in starts[1:]), None]
         spans = map(Span, starts, ends, settings)
         return _joined([span for span in spans if span.last is None or span.first <= span.last])
-
-
-def _make_rules(profiles: Sequence[Profile], unit: int) -> tuple[Rule, ...]:
-    operations = dict.fromkeys(profile.operation for profile in profiles)
-    return tuple(
-        rule
-        for operation in operations
-        for rule in _rules_of([p for p in profiles if p.operation == operation], unit)
-    )
 
 
 def _rules_of(profiles: Sequence[Profile], unit: int) -> list[Rule]:
