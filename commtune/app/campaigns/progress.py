@@ -64,26 +64,22 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
     """
     url = database_url(db)
     with keep_open(url):
-        return _read_progress(name, url)
-
-
-def _read_progress(name: str, url: str) -> CampaignProgress:
-    number = describe_campaign(url, name).id
-    listed = list_campaigns(url, ask_schedulers=False, campaign_id=number)
-    if not listed:  # the campaign is damaged, which was reported
-        raise DamagedRows(f"campaign {name}")
+        number = describe_campaign(url, name).id
+        listed = list_campaigns(url, ask_schedulers=False, campaign_id=number)
+        if not listed:  # the campaign is damaged, which was reported
+            raise DamagedRows(f"campaign {name}")
+        recent = list_runs(url, number, limit=_RECENT)
+        phases, single_run = count_phases(url, number), best_single_run(url, number)
     ((summary, _),) = listed
-    recent = list_runs(url, number, limit=_RECENT)
-    works = summary.state is CampaignState.RUNNING
     return CampaignProgress(
         summary=summary,
         phase=recent[0].phase if recent else "",
         phases=tuple(
             PhaseProgress(one.phase, one.runs, one.wall_s, _budget(summary.settings, one.phase))
-            for one in count_phases(url, number)
+            for one in phases
         ),
-        runs_a_minute=_pace(recent) if works else None,
-        single_run=best_single_run(url, number),
+        runs_a_minute=_pace(recent) if summary.state is CampaignState.RUNNING else None,
+        single_run=single_run,
         recent=tuple(recent),
     )
 

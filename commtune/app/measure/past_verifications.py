@@ -80,7 +80,9 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
     url = database_url(db)
     answer = load_profile(url, reference)
     stored = describe_campaign(url, answer.campaign)
-    claim = _claim_of(answer, stored)
+    named = (stored.what.get("workload") or {}).get("sizes") or ()
+    sizes = sorted({*named, *(point.bytes for point in answer.profile.points)})
+    claim = Claim.of_profile(answer.profile, sizes)
     rules = _rules_of(stored, claim)
     found: list[PastVerification] = []
     with readable_database(db) as opened:
@@ -95,13 +97,6 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
             plans = {one.number: one for one in store.blocks(number)}
             found += _judge_campaign(name, own.of(Phase.VERIFY), claim, plans, speeds, rules)
     return sorted(found, key=lambda one: one.began_at)
-
-
-def _claim_of(answer: ProfileAnswer, stored: CampaignDescription) -> Claim:
-    named = (stored.what.get("workload") or {}).get("sizes") or ()
-    return Claim.of_profile(
-        answer.profile, sorted({*named, *(point.bytes for point in answer.profile.points)})
-    )
 
 
 def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
@@ -152,19 +147,16 @@ def _judge_campaign(
 
 def _sessions(runs: Sequence[Run]) -> Iterable[list[Run]]:
     """Returns the runs of each verification."""
-    by_session = [list(same) for _, same in groupby(runs, key=lambda run: run.session)]
     found: list[list[Run]] = []
-    for same in by_session:
-        if found and _is_of_a_job(same) and _is_of_a_job(found[-1]) and _are_near(found[-1], same):
-            found[-1] += same
+    for _, same in groupby(runs, key=lambda run: run.session):
+        session = list(same)
+        if found and _goes_on(found[-1], session):
+            found[-1] += session
         else:
-            found.append(same)
+            found.append(session)
     return found
 
 
-def _is_of_a_job(runs: Sequence[Run]) -> bool:
-    return runs[0].session.startswith("job of block ")
-
-
-def _are_near(runs: Sequence[Run], later: Sequence[Run]) -> bool:
-    return later[0].started_at - runs[-1].started_at < _NEAR_S
+def _goes_on(runs: Sequence[Run], later: Sequence[Run]) -> bool:
+    are_of_jobs = all(one[0].session.startswith("job of block ") for one in (runs, later))
+    return are_of_jobs and later[0].started_at - runs[-1].started_at < _NEAR_S
