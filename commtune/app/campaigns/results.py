@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
-from commtune.db.connection.location import database_url
 from commtune.db.queries import results
 from commtune.db.queries.results import COLUMNS, Results, find_results
 from commtune.db.records import ResultsPage
@@ -41,7 +40,7 @@ def write_results(
     """
     file = output if isinstance(output, Path) else None
     chosen = _choose_format(format, file)
-    found = find_results(database_url(db), campaigns)
+    found = find_results(db, campaigns)
     # JSON lines have the configuration as an object, so that variables need no columns.
     nested = chosen == "jsonl"
     columns = COLUMNS if nested else found.columns
@@ -63,7 +62,7 @@ def read_results_page(campaign: str, db: str | None = None, **page: int) -> Resu
     Raises:
         UnknownName, NoAnswer: there is no such campaign, or no database.
     """
-    return results.read_results_page(database_url(db), campaign, **page)
+    return results.read_results_page(db, campaign, **page)
 
 
 def _choose_format(asked: str | None, file: Path | None) -> str:
@@ -109,7 +108,7 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenS
     # Imported here, because the import of Optuna takes a second.
     from commtune.export.optuna_study import write_studies
 
-    found = find_results(database_url(db), [campaign])
+    found = find_results(db, [campaign])
     seen = _Seen.of(found)
     if not seen.studies:
         raise NoAnswer(

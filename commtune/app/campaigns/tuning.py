@@ -232,7 +232,7 @@ def _refuse_useless(on: SchedulerCampaign, db: str | None) -> None:
             hint=f"at least {_SHORTEST_S / 60:g}min; better an hour or more",
         )
     try:
-        stored = describe_campaign(database_url(db), on.spec.plan.name)
+        stored = describe_campaign(db, on.spec.plan.name)
     except (UnknownName, NoAnswer):
         return
     record = scheduler_campaign_record(on)

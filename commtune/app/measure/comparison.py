@@ -18,7 +18,6 @@ from commtune.campaign.workload import (
     check_emulated,
     rounded_words,
 )
-from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription
 from commtune.documents.files import read_file
@@ -187,7 +186,7 @@ def _read_operand(written: str, db: str | None) -> _Operand:
         return _Operand(written, Configuration(found.settings), reference=found)
     if "=" in written:
         return _Operand(written, _from_words(written))
-    answer, stored = load_own_profile(database_url(db), written)
+    answer, stored = load_own_profile(db, written)
     return _Operand(written, answer.profile.configuration, answer.pinned, stored)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from commtune.campaign.plan import Plan
-from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import count_phases, list_canaries
@@ -77,9 +76,8 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         UserError: the profile claims nothing that can be verified.
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
-    url = database_url(db)
-    answer = load_profile(url, reference)
-    stored = describe_campaign(url, answer.campaign)
+    answer = load_profile(db, reference)
+    stored = describe_campaign(db, answer.campaign)
     named = (stored.what.get("workload") or {}).get("sizes") or ()
     sizes = sorted({*named, *(point.bytes for point in answer.profile.points)})
     claim = Claim.of_profile(answer.profile, sizes)
@@ -87,10 +85,10 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
     found: list[PastVerification] = []
     with readable_database(db) as opened:
         store = Store(opened)
-        campaigns = _campaigns_with(answer, stored.id, url)
+        campaigns = _campaigns_with(answer, stored.id, db)
         if not campaigns:
             return []
-        earlier = list_canaries(url, stored.id, EARLIER, _MOST_RUNS)
+        earlier = list_canaries(db, stored.id, EARLIER, _MOST_RUNS)
         for number, name in campaigns.items():
             own = Evidence.of_runs(store.runs(number, Phase.VERIFY))
             speeds = fit_states([*earlier, *own.canaries(Phase.VERIFY)])
@@ -110,13 +108,13 @@ def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
     return Rules(level, minimum_gain, tolerance, len(claim.sizes), share, estimand=estimand)
 
 
-def _campaigns_with(answer: ProfileAnswer, own: int, url: str) -> dict[int, str]:
+def _campaigns_with(answer: ProfileAnswer, own: int, db: str | None) -> dict[int, str]:
     """Returns the campaigns that have runs of a profile's verifications: names by number."""
     return {
         one.id: one.name
-        for one in list_summaries(url)
+        for one in list_summaries(db)
         if (one.id == own or one.settings.get("verifies") == answer.reference)
-        and any(of.phase == Phase.VERIFY for of in count_phases(url, one.id))
+        and any(of.phase == Phase.VERIFY for of in count_phases(db, one.id))
     }
 
 

@@ -11,7 +11,6 @@ from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
-from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
@@ -117,7 +116,7 @@ def verify_profile(
         CampaignLocked: another controller works on its campaign.
     """
     if isinstance(profile, str):
-        profile = load_own_profile(database_url(db), profile)
+        profile = load_own_profile(db, profile)
     answer, stored = profile
     task = _plan_task(answer, stored, mpi, reporter, through)
     for line in _describe_changes(task):

@@ -118,7 +118,7 @@ def answer_question(
         explained: the number of answers with explanations.
     """
     try:
-        with keep_open(database_url(db)):
+        with keep_open(db):
             op = str(operation)
             found = best_at_size(op, size, filters, stack=stack, db=db)
             rows = list(islice(found, MOST_ANSWERS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import campaign_names, load_profiles
@@ -33,10 +32,10 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
     """
     if output.suffix not in _PLOT_FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
-    campaign, url = choose_campaign(campaign, db), database_url(db)
-    found = load_profiles(url, campaign)
+    campaign = choose_campaign(campaign, db)
+    found = load_profiles(db, campaign)
     if not any(profile.points for profile in found):
-        describe_campaign(url, campaign)  # raises UnknownName if there is no such campaign
+        describe_campaign(db, campaign)  # raises UnknownName if there is no such campaign
         raise NoAnswer(
             f"campaign {campaign} has no confirmed measurements",
             hint=f"'commtune report {campaign}' shows what it has",
@@ -69,7 +68,7 @@ def choose_campaign(named: str | None, db: str | None) -> str:
     """
     if named is not None:
         return named
-    with open_for_reading(database_url(db)) as rows:
+    with open_for_reading(db) as rows:
         names = campaign_names(rows)
     if not names:
         raise NoAnswer("there is no campaign yet", hint="commtune tune runs one")

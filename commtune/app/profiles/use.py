@@ -16,7 +16,6 @@ from commtune.cluster.local.launch import command_path
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
-from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.documents.files import writing_file
@@ -110,7 +109,7 @@ def apply_profile(
         ExportRefused: the profile is simulated or replayed.
         UnknownName, NoAnswer: there is no such profile.
     """
-    answer, stored = load_own_profile(database_url(db), profile)
+    answer, stored = load_own_profile(db, profile)
     refuse_simulated(answer.profile, f"profile {answer.profile.name}")
     settings = {**answer.pinned, **answer.profile.configuration}
     environment = {**inherited, **settings, **protected_settings((), inherited)}

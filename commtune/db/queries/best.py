@@ -192,12 +192,12 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     ]
 
 
-def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
+def measured_sizes(db: str | None, op: str, campaign: str | None = None) -> list[int]:
     """Returns the message sizes (bytes) that profiles were measured at or end at, ascending."""
     filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
     statement = _SIZES.format(asked=_OF_OPERATION, filters=filters)
-    return sorted(row["bytes"] for row in read_stored(url, statement, given, "sizes", "bytes"))
+    return sorted(row["bytes"] for row in read_stored(db, statement, given, "sizes", "bytes"))
 
 
 def _evidence_for(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from commtune.db.connection.location import Rows, is_service
+from commtune.db.connection.location import Rows, database_url, is_service
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
@@ -52,7 +52,7 @@ FROM profile_points WHERE profile_id IN ({ids}) {at} ORDER BY profile_id, place
 """
 
 
-def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAnswer:
+def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> ProfileAnswer:
     """Returns a profile with all its evidence.
 
     Args:
@@ -64,7 +64,7 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
         UnknownName: no profile, or several, have this name.
         NoAnswer: there is no database yet.
     """
-    if is_service(url):
+    if is_service(url := database_url(db)):
         from commtune.db import remote  # imported here, to start faster without a service
 
         return remote.load_profile(url, ref)
@@ -92,14 +92,14 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
     )
 
 
-def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> list[Profile]:
+def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) -> list[Profile]:
     """Returns the profiles that a campaign confirmed, in the order of ``find_profiles``.
 
     Raises:
         NoAnswer: there is no database yet.
     """
     wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
-    with open_for_reading(url) as rows:
+    with open_for_reading(db) as rows:
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
         found = {row["id"]: row for row in read_rows(stored, "profiles")}
         evidence = read_evidence(rows, list(found))
@@ -109,13 +109,13 @@ def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> lis
     ]
 
 
-def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
+def find_profiles(db: str | None, campaign: str | None = None) -> list[StoredProfile]:
     """Returns all profiles, or those of a campaign: newest first, then by operation and size.
 
     Raises:
         NoAnswer: there is no database yet.
     """
-    if is_service(url):
+    if is_service(url := database_url(db)):
         from commtune.db import remote
 
         return remote.find_profiles(url, campaign)
