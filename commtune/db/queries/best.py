@@ -1,7 +1,7 @@
 """Finds the best stored profiles for an operation and a size, by the tables of profiles alone.
 
 The start of ``commtune best`` waits for this module, so it imports no SQLAlchemy. All functions
-raise DatabaseFault if the database can't be read.
+raise DatabaseFault if the database can't be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations

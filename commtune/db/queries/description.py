@@ -1,6 +1,6 @@
 """Reads the description of a single campaign, and what else reports say of it besides its runs.
 
-All functions raise DatabaseFault if the database can't be read.
+All functions raise DatabaseFault if the database can't be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def describe_campaign(db: str | None, name: str) -> CampaignDescription:
 
     Raises:
         UnknownName: there is none of this name; the hint lists similar ones.
-        NoAnswer: there is no database yet.
     """
     with open_for_reading(db) as rows:
         found = rows(_CAMPAIGN, {"name": name})
@@ -65,7 +64,7 @@ def load_own_profile(db: str | None, reference: str) -> tuple[ProfileAnswer, Cam
     """Returns a stored profile of this site, and its campaign.
 
     Raises:
-        UnknownName, NoAnswer: as for ``load_profile``.
+        UnknownName: as for ``load_profile``.
         UserError: another site measured it.
     """
     answer = load_profile(db, reference)

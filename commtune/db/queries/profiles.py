@@ -2,7 +2,7 @@
 
 The start of ``commtune best`` waits for this module, so it imports no SQLAlchemy. All statements
 are valid for both SQLite and PostgreSQL. All functions raise DatabaseFault if the database can't
-be read.
+be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
 
     Raises:
         UnknownName: no profile, or several, have this name.
-        NoAnswer: there is no database yet.
     """
     if is_service(url := database_url(db)):
         from commtune.db import remote  # imported here, to start faster without a service
@@ -93,11 +92,7 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
 
 
 def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) -> list[Profile]:
-    """Returns the profiles that a campaign confirmed, in the order of ``find_profiles``.
-
-    Raises:
-        NoAnswer: there is no database yet.
-    """
+    """Returns the profiles that a campaign confirmed, in the order of ``find_profiles``."""
     wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
     with open_for_reading(db) as rows:
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
@@ -110,11 +105,7 @@ def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) 
 
 
 def find_profiles(db: str | None, campaign: str | None = None) -> list[StoredProfile]:
-    """Returns all profiles, or those of a campaign: newest first, then by operation and size.
-
-    Raises:
-        NoAnswer: there is no database yet.
-    """
+    """Returns all profiles, or those of a campaign: newest first, then by operation and size."""
     if is_service(url := database_url(db)):
         from commtune.db import remote
 
