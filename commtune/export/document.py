@@ -191,11 +191,7 @@ def profile_remarks(
 
 
 def _evidence_table(profile: Profile, level: float | None) -> list[str]:
-    """Returns a table of speedups, a line for each size and machine state.
-
-    Args:
-        level: as in ``ExportDocument``.
-    """
+    """Returns a table of speedups, a line for each size and machine state."""
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
     interval = format_simultaneous(level, profile.level)
     head = ("size", "state", "default", "tuned", f"speedup, {interval}", "finding")

@@ -90,9 +90,6 @@ class _Rows:
     """Inserts trials as rows into Optuna's tables.
 
     Optuna's own API takes 27 ms of CPU time per trial, and so minutes for a campaign.
-
-    Args:
-        studies: identifiers of the studies by name.
     """
 
     def __init__(

@@ -181,7 +181,6 @@ class _OperationStep:
     Times are medians at one size over confirmation runs, seconds.
 
     Attributes:
-        part: name of the step in the benchmark.
         configuration: the candidate; ``None`` if only the default was confirmed.
         tuned_s: time with the candidate; ``None`` without a good run.
     """

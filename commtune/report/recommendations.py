@@ -24,8 +24,6 @@ class _AnswerCard:
     """A recommendation.
 
     Attributes:
-        lead: the recommendation in a sentence.
-        detail: sentences on its evidence.
         change: whether a configuration other than the default is recommended.
         command: the command that applies it; empty if there is none.
     """

@@ -53,7 +53,6 @@ class _Failure:
     Attributes:
         configurations: number of different configurations.
         common: settings that all of these have and no good run had.
-        example: the message of one of the runs.
     """
 
     outcome: Outcome
@@ -238,7 +237,6 @@ class _JobGroup:
     Attributes:
         came_to: the scheduler's last state, and whether they are still in flight.
         wait_s: median seconds from registration to start; ``None`` if none started.
-        example: the message of one of the jobs.
     """
 
     kind: str

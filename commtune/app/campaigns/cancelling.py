@@ -78,11 +78,7 @@ def end_campaign(name: str, db: str | None) -> str:
 
 
 def _stop_controller(name: str, owner: LockOwner | None) -> str:
-    """Interrupts a controller like Ctrl-C; returns its description.
-
-    Raises:
-        NotCancellable: there is none that this user can interrupt from here.
-    """
+    """Interrupts a controller like Ctrl-C, if this user can from here; returns its description."""
     if owner is None or death_of(owner, LockOwner.current(), 0.0, math.inf):
         raise NotCancellable(f"{name}: no controller works on it", hint="commtune status")
     who = owner.describe()

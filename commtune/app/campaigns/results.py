@@ -127,12 +127,7 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenS
 
 @dataclass(frozen=True)
 class _Seen:
-    """The studies of a campaign, and the values of its variables.
-
-    Attributes:
-        studies: attributes of each study, by operation and size (bytes).
-        values: values of each variable; ``None`` means unset.
-    """
+    """A campaign's studies by operation and size (bytes), and its variables; ``None`` is unset."""
 
     studies: Mapping[tuple[str, int], _Row]
     values: Mapping[str, list[str | None]]

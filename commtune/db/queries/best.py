@@ -293,7 +293,6 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
 
     Args:
         size: bytes; 0 if the question is about no particular one.
-        given: the conditions of the question, by name.
     """
     sizes = [format_size(size)] if size else []
     asked = ", ".join(
