@@ -102,8 +102,7 @@ def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
     found = [
         _size_point(record, profile, point, paired)
         for profile in record.ranged
-        for point in profile.points
-        if profile.bytes_low <= point.bytes <= profile.bytes_high
+        for point in profile.points_inside
     ]
     return tuple(sorted(found, key=lambda p: (p.bytes, p.state_rank)))
 

@@ -44,8 +44,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
         SizePoint(point, profile, None, ())
         for profile in found
         if profile.name != ALL_SIZES
-        for point in displayed_points(profile.points)
-        if profile.bytes_low <= point.bytes <= profile.bytes_high
+        for point in displayed_points(profile.points_inside)
     ]
     judged = sorted((p for p in shown if p.is_judged), key=lambda p: p.bytes)
     if not judged:

@@ -309,12 +309,6 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     """Returns all rules as one profile, whose configuration loads the file."""
     profiles = [answer.profile for answer in rules.answers]
     first = rules.answers[0]
-    points = tuple(
-        point
-        for one in profiles
-        for point in one.points
-        if one.bytes_low <= point.bytes <= one.bytes_high
-    )
     is_likely = all(one.verdict is Verdict.LIKELY for one in profiles)
     whole: Profile = replace(
         first.profile,
@@ -323,7 +317,7 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
         bytes_high=max(one.bytes_high for one in profiles),
         configuration=load,
         verdict=Verdict.LIKELY if is_likely else Verdict.FASTER,
-        points=points,
+        points=tuple(point for one in profiles for point in one.points_inside),
     )
     return replace(first, profile=whole)
 

@@ -164,8 +164,8 @@ def _is_untried(plan: Plan, report: CampaignResult) -> bool:
 
 def _rows(profile: Profile, level: float) -> list[dict[str, str]]:
     """A row a size over all machine states; below it one a state, where several are known."""
-    inside = [p for p in profile.points if p.bytes in _inside(profile)]
-    shown = sorted(displayed_points(inside), key=lambda point: (point.bytes, point.speed != ALL))
+    inside = displayed_points(profile.points_inside)
+    shown = sorted(inside, key=lambda point: (point.bytes, point.speed != ALL))
     return [_row(profile, point, level) for point in shown]
 
 
@@ -227,7 +227,7 @@ def _brings(profile: Profile, name: str) -> str:
     telling = {
         size: gain
         for size, gain in measured.items()
-        if size in _inside(profile) and gain.pairs >= _FEWEST_LEFT_OUT and not gain.is_too_noisy
+        if size in profile.sizes and gain.pairs >= _FEWEST_LEFT_OUT and not gain.is_too_noisy
     }
     if not telling:
         return ""
@@ -273,7 +273,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         )
     said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
-        hurt = [p for p in profile.points if p.is_slower and p.bytes not in _inside(profile)]
+        hurt = [p for p in profile.points if p.is_slower and p.bytes not in profile.sizes]
         if hurt:
             sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
             said.append(f"{profile.name} is slower than the default at {sizes}.")
@@ -298,7 +298,7 @@ def _conclusions(conclusion: Conclusion, likely: Sequence[Profile] = ()) -> list
         )
     more = conclusion.more
     # What is likely says itself how many more runs would tell.
-    if more and not any(one.bytes_low <= more.bytes <= one.bytes_high for one in likely):
+    if more and not any(more.bytes in one.sizes for one in likely):
         said.append(f"{more.why}: {_more_runs(more)}")
     said += _spoilt(conclusion.spent.values())
     said += [
@@ -335,10 +335,6 @@ def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
     return said
 
 
-def _inside(profile: Profile) -> range:
-    return range(profile.bytes_low, profile.bytes_high + 1)
-
-
 def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str:
     program = flags.called_as()
     if report.oversubscribed:
@@ -371,9 +367,7 @@ def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str
 
 def _surest(profiles: Sequence[Profile]) -> Profile:
     """The one with the highest lower end at some size."""
-    return max(
-        profiles, key=lambda one: max(p.gain.low for p in one.points if p.bytes in _inside(one))
-    )
+    return max(profiles, key=lambda one: max(p.gain.low for p in one.points_inside))
 
 
 def _worth_asking(plan: Plan, faster: Sequence[Profile]) -> int:
@@ -381,8 +375,8 @@ def _worth_asking(plan: Plan, faster: Sequence[Profile]) -> int:
     gains = {
         point.bytes: point.gain.low
         for profile in faster
-        for point in profile.points
-        if point.verdict is Verdict.FASTER and point.bytes in _inside(profile)
+        for point in profile.points_inside
+        if point.verdict is Verdict.FASTER
     }
     if gains:
         return max(gains, key=lambda size: gains[size])

@@ -141,18 +141,13 @@ def _rules_of(profiles: Sequence[Profile], unit: int) -> list[Rule]:
 
 def _measured_sizes(profiles: Sequence[Profile]) -> list[int]:
     ends = {end for profile in profiles for end in (profile.bytes_low, profile.bytes_high)}
-    inside = {
-        point.bytes
-        for profile in profiles
-        for point in profile.points
-        if profile.bytes_low <= point.bytes <= profile.bytes_high
-    }
+    inside = {point.bytes for profile in profiles for point in profile.points_inside}
     return sorted(ends | inside)
 
 
 def _profile_at(size: int, profiles: Sequence[Profile]) -> Profile:
     """Returns the profile with the narrowest range around a size; likely ones come first."""
-    covering = [p for p in profiles if p.bytes_low <= size <= p.bytes_high]
+    covering = [p for p in profiles if size in p.sizes]
     likely = Verdict.LIKELY
     return min(covering, key=lambda p: (p.verdict is not likely, p.bytes_high - p.bytes_low))
 
