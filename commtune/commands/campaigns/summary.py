@@ -24,6 +24,8 @@ from commtune.tuner.statistics.machine_states import ALL
 _FEWEST_LEFT_OUT = 2
 #: More runs than these are no advice: drift and load change in the meantime.
 _MOST_RUNS = 10_000
+#: What ``--json`` has of the result as it stands.
+_COUNTED = ("trials", "later_trials", "runs", "wall_s", "benchmark_s", "oversubscribed")
 
 
 def campaign_summary(
@@ -65,12 +67,7 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
     return {
         "campaign": plan.name,
         "database": where,
-        "trials": report.trials,
-        "later_trials": report.later_trials,
-        "runs": report.runs,
-        "wall_s": report.wall_s,
-        "benchmark_s": report.benchmark_s,
-        "oversubscribed": report.oversubscribed,
+        **{name: getattr(report, name) for name in _COUNTED},
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "conclusion": conclusion_data(report),

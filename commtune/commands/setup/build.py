@@ -91,13 +91,9 @@ def _state(backend: str, waived: Mapping[str, str]) -> str:
 
 
 def _plain(build: Build) -> dict[str, Any]:
-    mpi, built = build.mpi, build.built
+    built, of_mpi = build.built, ("flavour", "version", "compiler")
     return {
-        "mpi": {
-            "flavour": str(mpi.flavour),
-            "version": mpi.version,
-            "compiler": str(mpi.compiler),
-        },
+        "mpi": {name: str(getattr(build.mpi, name)) for name in of_mpi},
         "gpu": build.toolchain.plain() if build.toolchain else None,
         "executable": str(built.executable),
         "compiled": built.is_new,
