@@ -112,10 +112,8 @@ def answer_question(
     was measured on a real machine. Without a measurement, the answer is ``not-measured``.
 
     Args:
-        size: message size, bytes.
-        filters: as for ``best_at_size``.
+        size, filters, explained: as for ``best_answers``.
         stack: part of the software's text, or its fingerprint; ``None`` for any.
-        explained: the number of answers with explanations.
     """
     try:
         with keep_open(db):

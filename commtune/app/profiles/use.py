@@ -38,15 +38,12 @@ def export_profile(
     """Renders the text of a file that sets a profile's variables; writes it if ``file`` is given.
 
     Args:
-        format: env, sh, csh, fish, json, task-prolog, lmod or tcl.
-        allow_unguarded: whether to allow a module file without guard operations, with a warning.
-        accept_likely: whether to allow a likely speedup that is not proven, with a warning.
+        format: a name in ``FORMATS``.
+        allow_unguarded, accept_likely: as for ``render_profile``.
 
     Raises:
-        UnknownName: there is no such format.
         UserError: another site measured the profile, or the file can't be written.
-        ExportRefused: the profile claims nothing, is not proven, is simulated, or does not fit
-            the format.
+        UnknownName, ExportRefused: as for ``render_profile``.
     """
     answer.require_own()
     document = document_of(answer)
