@@ -87,18 +87,11 @@ _OF_TRIAL = ("run", "phase", "outcome", "trial", "origin", "block", "position")
 _OF_STUDY = ("campaign", "simulated", "system", "stack", "backend", "ranks", "nodes")
 
 
-@dataclass(frozen=True)
-class WrittenStudies:
-    """The number of studies that were written, and of trials in all of them."""
-
-    studies: int
-    trials: int
-
-
-def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenStudies:
+def export_study(campaign: str, output: Path, db: str | None = None) -> tuple[int, int]:
     """Writes a campaign's runs as Optuna trials into an SQLite file, which it replaces.
 
     Each run is a trial in the study of each operation and size; failed runs are failed trials.
+    Returns the numbers of studies, and of trials in all of them.
 
     Raises:
         UnknownName: there is no such campaign.
@@ -122,7 +115,7 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenS
             seen.values,
             (trial for run in _runs(found) for trial in _trials(run, seen)),
         )
-    return WrittenStudies(len(seen.studies), count)
+    return len(seen.studies), count
 
 
 @dataclass(frozen=True)
