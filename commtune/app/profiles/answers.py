@@ -49,12 +49,11 @@ def best_answers(
     Raises:
         NoAnswer: there is none; the hint lists what there is.
     """
-    url = database_url(db)
-    if is_service(url):
+    if is_service(url := database_url(db)):
         from commtune.app.profiles import remote_answers
 
         return remote_answers.best_answers(url, operation, size, filters, explained=explained)
-    with keep_open(url):
+    with keep_open(db):
         rows = list(best_at_size(operation, size, filters, db=db))
         return [_explain(row, size, db) for row in rows[:explained]], rows[explained:]
 
@@ -67,12 +66,11 @@ def size_table(
     Raises:
         NoAnswer: there is none for the operation; the hint lists what there is.
     """
-    url = database_url(db)
-    if is_service(url):
+    if is_service(url := database_url(db)):
         from commtune.app.profiles import remote_answers
 
         return remote_answers.size_table(url, operation, filters)
-    with keep_open(url):
+    with keep_open(db):
         table = best_by_size(operation, filters, db=db)
         return {size: _explain(row, size, db) for size, row in table.items()}
 

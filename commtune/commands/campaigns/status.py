@@ -62,10 +62,7 @@ def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[s
     return {
         "campaign": campaign.name + describe_kind(campaign),
         "state": describe_state(campaign),
-        "trials": str(campaign.trials),
-        "runs": str(campaign.runs),
-        "failed": str(campaign.failed),
-        "lost": str(campaign.lost),
+        **{name: str(getattr(campaign, name)) for name in ("trials", "runs", "failed", "lost")},
         "measured": text.format_wall_time(campaign.wall_s),
         "best confirmed speedup": describe_speedup(campaign, share),
     }
