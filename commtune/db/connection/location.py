@@ -31,8 +31,8 @@ VERSION_TABLE = "commtune_schema"
 #: The variable with the seconds that a campaign waits for a database that it can't use now.
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
-#: The default for a server that is unreachable: it will be restarted, unlike a held lock.
-_AWAY_S = 3600.0
+#: ``usual_s`` for a server that is unreachable: it will be restarted, unlike a held lock.
+AWAY_S = 3600.0
 _ATTEMPT_S = 10.0
 
 ELSEWHERE = "name another database with --db or COMMTUNE_DB"
@@ -138,6 +138,9 @@ def refuse_service(url: str) -> None:
 def wait_s(usual_s: float = _WAIT_S) -> float:
     """Returns how long a campaign waits for a locked database or a full disk, seconds.
 
+    Args:
+        usual_s: without COMMTUNE_DB_WAIT.
+
     Raises:
         UserError: COMMTUNE_DB_WAIT is no finite number from 0 up.
     """
@@ -152,15 +155,6 @@ def wait_s(usual_s: float = _WAIT_S) -> float:
             hint=f"a number from 0 up; without it, {usual_s:.0f}",
         )
     return seconds
-
-
-def away_s() -> float:
-    """Returns how long a campaign waits for a server that can't be reached, seconds.
-
-    Raises:
-        UserError: as for ``wait_s``.
-    """
-    return wait_s(_AWAY_S)
 
 
 def busy_s() -> float:

@@ -47,8 +47,9 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         wait_s: float | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        waits = (location.wait_s(), location.away_s()) if wait_s is None else (wait_s, wait_s)
-        super().__init__(database, BusyRetry(waits[0], say, waits[1]))
+        away_s = location.wait_s(location.AWAY_S) if wait_s is None else wait_s
+        wait_s = location.wait_s() if wait_s is None else wait_s
+        super().__init__(database, BusyRetry(wait_s, say, away_s))
         self._say = say or (lambda _: None)
 
     @waits_for_database
