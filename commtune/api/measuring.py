@@ -31,7 +31,6 @@ class Result(Table):
     """The result of a campaign.
 
     Attributes:
-        campaign: name of the campaign.
         profiles: the stored profiles; without a proven gain they keep the default.
         evidence: all other data: counts, times, the conclusion.
     """

@@ -100,8 +100,7 @@ class Profile(Table, model.Profile):
         """Returns the evidence in the profile's range, a row for each size and machine state."""
         named = ("campaign", "operation", "ranks", "nodes")
         about = {"profile": self.name, **{name: getattr(self, name) for name in named}}
-        inside = [p for p in self.points if self.bytes_low <= p.bytes <= self.bytes_high]
-        return [{**about, **point_row(point)} for point in displayed_points(inside)]
+        return [{**about, **point_row(point)} for point in displayed_points(self.points_inside)]
 
     def export(
         self,

@@ -45,9 +45,6 @@ def describe_progress(progress: Progress, time: str) -> str:
     """Formats progress: ``9 runs, best 1.31x (single unconfirmed run), 12 s of 50 s``.
 
     From the confirmation on, it has the best confirmed speedup with its interval and size.
-
-    Args:
-        time: the text about the time.
     """
     parts = [format_count(progress.runs, "run")]
     if progress.best_gain > _WORTH_SAYING:

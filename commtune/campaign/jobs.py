@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator
 
@@ -267,9 +267,9 @@ def check_asked(
         job_request.check_request(system, replace(request, nodes=nodes), request.time_s)
         launch_words(system, request, ("program",), first_node=0 if aggressor else None)
     except job_request.InvalidRequest as error:
-        raise document.error(
-            error.message, _place(request.scheduler, error.key), hint=error.hint
-        ) from error
+        key = {"time_s": "time"}.get(error.key, error.key)
+        where = ("workload" if key == "nodes" else request.scheduler, key)
+        raise document.error(error.message, where, hint=error.hint) from error
 
 
 def _check_pin(
@@ -321,9 +321,3 @@ def _templates(document: Document, key: str, written: str, folder: Path) -> Path
 def _image(written: str, folder: Path) -> str:
     # A name without ./ may be anything that the container command knows, so it stays.
     return os.path.realpath(folder / written) if written.startswith(("./", "../")) else written
-
-
-def _place(section: str, key: str) -> tuple[Any, ...]:
-    if key == "nodes":
-        return ("workload", "nodes")
-    return (section, {"time_s": "time"}.get(key, key))

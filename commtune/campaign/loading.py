@@ -54,7 +54,6 @@ class CampaignSpec:
             environment to every run, including those that the system protects.
         job_request: the request for Slurm or PBS; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
-        file: path of the file.
         lines: line numbers of some of the keys that are in the file.
         reference_settings: the sets that are tried first; the plan has their configurations too.
         learn_from: names of earlier campaigns whose best is tried first; or ``AUTO`` for all.

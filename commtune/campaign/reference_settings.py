@@ -167,7 +167,6 @@ class CampaignSets:
         Args:
             named: settings that the campaign file names. They are added as well if a source for
                 the system used them.
-            one_node: whether the campaign runs on one node.
         """
         barred = {**self._barred, **pinned_variables(self.system, {space.library})}
         used = self._used(space.library)

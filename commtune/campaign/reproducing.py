@@ -36,7 +36,6 @@ def write_reproduction(
 
     Args:
         system: name of a shipped description.
-        account: the scheduler's account.
 
     Raises:
         UserError: the finding is not of this system, or can't be repeated.

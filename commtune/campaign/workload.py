@@ -29,11 +29,7 @@ _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
 def _parse_operation(written: object) -> object:
-    """Returns the word unchanged.
-
-    Raises:
-        QuantityError: there are several words, or the operation can't be tuned.
-    """
+    """Returns the word unchanged, but refuses several words, and what can't be tuned."""
     if isinstance(written, list):
         hint = "name one, and the others under guard_operations, at the top level"
         raise QuantityError("a campaign tunes one operation", hint=hint)

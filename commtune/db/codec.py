@@ -48,7 +48,7 @@ def to_json_value(value: Any) -> Any:
     Mappings become objects with text keys, sequences lists, and paths text. NaN and infinities
     become null. NUL characters, which PostgreSQL refuses, become U+FFFD.
     """
-    if isinstance(value, str):
+    if isinstance(value, str | PurePath):
         return _clean_text(str(value))
     if isinstance(value, Mapping):
         return {_clean_text(str(name)): to_json_value(item) for name, item in value.items()}
@@ -56,8 +56,6 @@ def to_json_value(value: Any) -> Any:
         return [to_json_value(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, PurePath):
-        return _clean_text(str(value))
     return value
 
 

@@ -14,6 +14,7 @@ from commtune.db.checked_values import interval_problem
 from commtune.db.codec import load_model, unpack_samples
 from commtune.db.connection.engine import Database
 from commtune.db.damage import Damage, name_row
+from commtune.db.queries.profiles import load_details
 from commtune.db.tables import (
     CAMPAIGNS,
     CONCLUSIONS,
@@ -28,8 +29,6 @@ from commtune.db.tables import (
 from commtune.errors import DatabaseFault
 from commtune.model import Workload
 from commtune.model.conclusion import Conclusion, Decision
-from commtune.model.effects import VariableEffect
-from commtune.model.profile import RangeBoundary
 
 _PAGE = 1000
 _Step = Callable[[sa.Connection], list[Damage]]
@@ -115,17 +114,11 @@ def unreadable_columns(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[
             yield column, f"{type(error).__name__}: {error}"
 
 
-def _details(stored: Mapping[str, Any]) -> None:
-    for name, kind in (("contributions", VariableEffect), ("boundaries", RangeBoundary)):
-        for one in stored.get(name) or ():
-            load_model(kind, one)
-
-
 _READERS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     CAMPAIGNS.name: {"what": lambda what: Workload.of_plain(what["workload"])},
     DECISIONS.name: {"decision": lambda stored: load_model(Decision, stored)},
     CONCLUSIONS.name: {"conclusion": lambda stored: load_model(Conclusion, stored)},
-    PROFILES.name: {"details": _details},
+    PROFILES.name: {"details": load_details},
     RUNS.name: {"workload": Workload.of_plain},
     "measurements": {"samples": unpack_samples},
 }

@@ -208,7 +208,6 @@ class ResultsPage:
     """A page of the measurements of a campaign.
 
     Attributes:
-        campaign_id: number of the campaign.
         newest: number of the last run when the first page was read; later runs are left out.
         variables: variables that any run of the campaign set, sorted.
         columns: names of the values in each row.

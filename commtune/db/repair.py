@@ -44,7 +44,6 @@ class Repair:
     Attributes:
         kept: names of the campaigns that are still in the database.
         set_apart: names of the campaigns that are only in the side file now.
-        damage: the damage that was found.
         side_file: the old database.
     """
 

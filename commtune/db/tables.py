@@ -30,27 +30,24 @@ _column = partial(sa.Column, nullable=False)
 #: A part of a primary key that the database doesn't assign.
 _key = partial(_column, primary_key=True, autoincrement=False)
 
-#: A machine, with the data of its fingerprint.
-SYSTEMS = sa.Table(
-    "systems",
-    METADATA,
-    _column("id", _Id, primary_key=True),
-    _column("fingerprint", sa.String(128), unique=True),
-    _column("name", sa.Text),
-    _column("description", _JSON),
-    _column("created", sa.Double()),
-)
 
+def _described_table(name: str, words: str) -> sa.Table:
+    """Returns a table of what campaigns share; ``words`` names it for people."""
+    return sa.Table(
+        name,
+        METADATA,
+        _column("id", _Id, primary_key=True),
+        _column("fingerprint", sa.String(128), unique=True),
+        _column(words, sa.Text),
+        _column("description", _JSON),
+        _column("created", sa.Double()),
+    )
+
+
+#: A machine, with the data of its fingerprint.
+SYSTEMS = _described_table("systems", "name")
 #: The software that moved the data: library text, version, loaded libraries.
-STACKS = sa.Table(
-    "stacks",
-    METADATA,
-    _column("id", _Id, primary_key=True),
-    _column("fingerprint", sa.String(128), unique=True),
-    _column("text", sa.Text),
-    _column("description", _JSON),
-    _column("created", sa.Double()),
-)
+STACKS = _described_table("stacks", "text")
 
 #: A tuning campaign on one machine: ``what`` never changes, ``settings`` may. ``site`` is empty
 #: for campaigns of this site, else the name of the site that shared it.

@@ -58,10 +58,8 @@ def parse_bytes(value: str | int) -> int:
     if unit not in ("", *_BYTE_UNITS):
         raise _wrong_byte_unit(value, number, unit)
     # Integers are multiplied as integers, because a float would round large ones.
-    size = float(number) * _BYTE_UNITS[unit or "B"]
-    return _checked_size(
-        int(number) * _BYTE_UNITS[unit or "B"] if number.isdigit() else size, value
-    )
+    amount = int(number) if number.isdigit() else float(number)
+    return _checked_size(amount * _BYTE_UNITS[unit or "B"], value)
 
 
 def _checked_size(size: int | float, written: object) -> int:
@@ -89,7 +87,10 @@ def parse_seconds(value: str | int | float) -> float:
         QuantityError: not a time, or an unknown unit.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _checked_time(float(value), value)
+        if not 0 <= value < float("inf"):
+            hint = "write it like 60s or 5min"
+            raise QuantityError(f"{quote_value(value)} is not a time", hint=hint)
+        return float(value)
     text = str(value).strip()
     parts = re.findall(r"[0-9.]+\s*[A-Za-zµ]+", text)
     if len(parts) > 1 and "".join(parts).replace(" ", "") == text.replace(" ", ""):
@@ -104,14 +105,6 @@ def _one_time(text: str, written: object) -> float:
         hint = f"nearest: {number}{meant}" if meant else "units: us, ms, s, min, h"
         raise QuantityError(f"{quote_value(written)} has no known unit of time", hint=hint)
     return float(number) * _TIME_UNITS[unit or "s"]
-
-
-def _checked_time(seconds: float, written: object) -> float:
-    if not 0 <= seconds < float("inf"):
-        raise QuantityError(
-            f"{quote_value(written)} is not a time", hint="write it like 60s or 5min"
-        )
-    return seconds
 
 
 def parse_percent(value: str | int | float) -> float:
@@ -136,16 +129,10 @@ def format_seconds(seconds: float) -> str:
     """Formats a time (seconds) to three digits: ``1.5 us``, ``60 s``, ``5 min``, ``8 h``."""
     if seconds == 0:
         return "0 s"
-    unit = next(
-        (u for u in ("h", "min", "s", "ms", "us") if abs(seconds) >= _TIME_UNITS[u] * _least(u)),
-        "us",
-    )
-    return f"{seconds / _TIME_UNITS[unit]:.3g} {unit}"
-
-
-def _least(unit: str) -> float:
     # Minutes and hours are used from two of them up: 90 s reads better than 1.5 min.
-    return 2.0 if unit in ("h", "min") else 1.0
+    least = {"h": 7200.0, "min": 120.0, "s": 1.0, "ms": 1e-3, "us": 0.0}
+    unit = next(unit for unit, shortest in least.items() if abs(seconds) >= shortest)
+    return f"{seconds / _TIME_UNITS[unit]:.3g} {unit}"
 
 
 # Prefixes are decimal, as networks use them: 1 Gb/s is 1e9 bits per second, 1 GB/s is 1e9 bytes

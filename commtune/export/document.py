@@ -19,11 +19,9 @@ class ExportDocument:
     """A profile with its origin.
 
     Attributes:
-        campaign: name of the campaign that the profile came from.
         system, fingerprint: name and key of the machine that measured it.
         stack: library versions and the like in words, possibly several lines.
         created: when the profile was made, ISO 8601.
-        commtune_version: version of commtune that measured it.
         pinned: variables set in every run, including the default's. They are exported too, since
             the speedup was measured with them.
         unset: variables of the space that the profile leaves unset. The file names them, but
@@ -71,7 +69,10 @@ class ExportDocument:
             share = f"{100 * GUARD_TOLERANCE:.3g}"
             lines.append(f"Guard operations measured too, each at most {share} % slower: {names}.")
         for word, points in (("SLOWER", guards.hurt), ("POSSIBLY SLOWER", guards.unclear)):
-            lines += [f"{word}: {_guard_text(point)}" for point in points]
+            lines += [
+                f"{word}: {one.operation}: {text.describe_speedup(one.gain, one.bytes, one.speed)}"
+                for one in points
+            ]
         if guards.unclear and not (guards.unharmed or guards.hurt):
             lines.append("Guard operations were measured; they don't settle what is slower.")
         elif not (guards.unharmed or guards.hurt):
@@ -190,11 +191,7 @@ def profile_remarks(
 
 
 def _evidence_table(profile: Profile, level: float | None) -> list[str]:
-    """Returns a table of speedups, a line for each size and machine state.
-
-    Args:
-        level: as in ``ExportDocument``.
-    """
+    """Returns a table of speedups, a line for each size and machine state."""
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
     interval = format_simultaneous(level, profile.level)
     head = ("size", "state", "default", "tuned", f"speedup, {interval}", "finding")
@@ -232,10 +229,6 @@ def _row(point: PointEvidence) -> tuple[str, ...]:
     size, default, tuned, speedup = point_cells(point)
     finding = f"{point.operation}: {describe_finding(point)}"
     return (size, point.speed, default, tuned, speedup, finding)
-
-
-def _guard_text(point: PointEvidence) -> str:
-    return f"{point.operation}: {text.describe_speedup(point.gain, point.bytes, point.speed)}"
 
 
 def one_line(line: str) -> str:

@@ -85,6 +85,7 @@ def _unfit_env(value: str) -> str:
 
 #: The format and version that the JSON declares.
 _SCHEMA = "commtune-profile/1"
+_ORIGIN = ("campaign", "system", "fingerprint", "stack", "created")
 
 
 def _write_json(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
@@ -98,11 +99,7 @@ def _write_json(document: ExportDocument, lines: list[str], guards: GuardVerdict
         "guards_hold": guards.hold,
         "guard_tolerance": GUARD_TOLERANCE,
         "origin": {
-            "campaign": document.campaign,
-            "system": document.system,
-            "fingerprint": document.fingerprint,
-            "stack": document.stack,
-            "created": document.created,
+            **{name: getattr(document, name) for name in _ORIGIN},
             "commtune": document.commtune_version,
         },
     }

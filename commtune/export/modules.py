@@ -20,7 +20,6 @@ class Module:
         name, title: its name, and a title of one line.
         scope: sentences on what it is for.
         lines: the help text.
-        variables: the variables to set.
     """
 
     name: str
@@ -35,8 +34,6 @@ class ModuleFile:
     """A format of module files.
 
     Attributes:
-        suffix: suffix of the files' names.
-        write: returns the text of a file.
         unfit: returns why the format can't represent a value; empty if it can.
     """
 

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,7 +28,6 @@ class StudyTrial:
     """A trial of an Optuna study.
 
     Attributes:
-        study: name of its study.
         params: value of every variable; ``None`` for unset.
         median_s: the objective to minimize, seconds; ``None`` for a failed trial.
         attributes: user attributes, as plain data.
@@ -64,7 +63,7 @@ def write_studies(
         finally:
             storage.engine.dispose()
         with closing(sqlite3.connect(file)) as connection, connection:
-            return _Rows(numbers, values).insert(connection, trials)
+            return _insert_trials(connection, trials, numbers, values)
     except (sqlite3.Error, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
         raise _os_error(error, file) from error
 
@@ -87,63 +86,48 @@ def _new_study(storage: RDBStorage, name: str, about: Mapping[str, Any]) -> int:
     return study._study_id
 
 
-class _Rows:
-    """Inserts trials as rows into Optuna's tables.
+def _insert_trials(
+    connection: sqlite3.Connection,
+    trials: Iterable[StudyTrial],
+    studies: Mapping[str, int],
+    values: Mapping[str, Iterable[str | None]],
+) -> int:
+    """Inserts trials as rows into Optuna's tables; returns their number.
 
     Optuna's own API takes 27 ms of CPU time per trial, and so minutes for a campaign.
-
-    Args:
-        studies: identifiers of the studies by name.
     """
-
-    def __init__(
-        self, studies: Mapping[str, int], values: Mapping[str, Iterable[str | None]]
-    ) -> None:
-        self._studies = studies
-        self._counts: Counter[str] = Counter()
-        self._distributions = {
-            name: CategoricalDistribution(tuple(choices)) for name, choices in values.items()
-        }
-        self._written = {
-            name: distribution_to_json(one) for name, one in self._distributions.items()
-        }
-
-    def insert(self, connection: sqlite3.Connection, trials: Iterable[StudyTrial]) -> int:
-        """Inserts all trials; returns their number."""
-        number = 0
-        for number, trial in enumerate(trials, start=1):
-            connection.execute(
-                "INSERT INTO trials (trial_id, number, study_id, state, datetime_start,"
-                " datetime_complete) VALUES (?, ?, ?, ?, ?, ?)",
-                (number, *self._trial(trial)),
-            )
-            connection.executemany(
-                "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json)"
-                " VALUES (?, ?, ?, ?)",
-                ((number, *row) for row in self._params(trial)),
-            )
-            connection.executemany(
-                "INSERT INTO trial_user_attributes (trial_id, key, value_json) VALUES (?, ?, ?)",
-                ((number, key, json.dumps(value)) for key, value in trial.attributes.items()),
-            )
-            if trial.median_s is not None:
-                connection.execute(
-                    "INSERT INTO trial_values (trial_id, objective, value, value_type)"
-                    " VALUES (?, 0, ?, 'FINITE')",
-                    (number, trial.median_s),
-                )
-        return number
-
-    def _trial(self, trial: StudyTrial) -> tuple[Any, ...]:
-        place = self._counts[trial.study]
-        self._counts[trial.study] += 1
+    made: Counter[str] = Counter()
+    choices = {name: CategoricalDistribution(tuple(of)) for name, of in values.items()}
+    written = {name: distribution_to_json(one) for name, one in choices.items()}
+    number = 0
+    for number, trial in enumerate(trials, start=1):
+        of_study = (made[trial.study], studies[trial.study])
+        made[trial.study] += 1
         state = TrialState.FAIL if trial.median_s is None else TrialState.COMPLETE
-        times = (_local(trial.started), _local(trial.ended))
-        return place, self._studies[trial.study], state.name, *times
-
-    def _params(self, trial: StudyTrial) -> Iterator[tuple[str, float, str]]:
-        for name, value in trial.params.items():
-            yield name, self._distributions[name].to_internal_repr(value), self._written[name]
+        connection.execute(
+            "INSERT INTO trials (trial_id, number, study_id, state, datetime_start,"
+            " datetime_complete) VALUES (?, ?, ?, ?, ?, ?)",
+            (number, *of_study, state.name, _local(trial.started), _local(trial.ended)),
+        )
+        connection.executemany(
+            "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json)"
+            " VALUES (?, ?, ?, ?)",
+            (
+                (number, name, choices[name].to_internal_repr(value), written[name])
+                for name, value in trial.params.items()
+            ),
+        )
+        connection.executemany(
+            "INSERT INTO trial_user_attributes (trial_id, key, value_json) VALUES (?, ?, ?)",
+            ((number, key, json.dumps(value)) for key, value in trial.attributes.items()),
+        )
+        if trial.median_s is not None:
+            connection.execute(
+                "INSERT INTO trial_values (trial_id, objective, value, value_type)"
+                " VALUES (?, 0, ?, 'FINITE')",
+                (number, trial.median_s),
+            )
+    return number
 
 
 def _local(moment: datetime) -> str:

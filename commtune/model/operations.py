@@ -289,11 +289,10 @@ class PatternParameters:
 
     def plain(self) -> dict[str, Any]:
         """Returns plain data, without default values and without the matrix itself."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
         return {
-            name: str(value) if isinstance(value, str) else value
-            for name, value in given.items()
-            if value != getattr(_DEFAULT_PARAMETERS, name)
+            f.name: str(value) if isinstance(value, str) else value
+            for f in fields(self)
+            if f.name != "content" and (value := getattr(self, f.name)) != f.default
         }
 
     def said(self, operation: str) -> str:
@@ -313,8 +312,6 @@ class PatternParameters:
             words.append(f"assembled by {self.assemble}")
         return ", ".join(words)
 
-
-_DEFAULT_PARAMETERS = PatternParameters()
 
 _STRIPING = "striping"
 

@@ -93,6 +93,16 @@ class Profile:
     boundaries: tuple[RangeBoundary, ...] = ()
 
     @property
+    def sizes(self) -> range:
+        """The sizes (bytes) that it is for, measured or not."""
+        return range(self.bytes_low, self.bytes_high + 1)
+
+    @property
+    def points_inside(self) -> tuple[PointEvidence, ...]:
+        """The points at these sizes; there may be others, where it was measured too."""
+        return tuple(point for point in self.points if point.bytes in self.sizes)
+
+    @property
     def unproven_variables(self) -> tuple[str, ...]:
         """The variables not shown to contribute by ablation; a single one needs no ablation."""
         names = set(self.configuration)

@@ -278,8 +278,7 @@ class Run:
         session: identifier of the session that made it.
         then: operations to be measured after ``operation``, in the same processes.
         started_at: seconds since 1970.
-        measurements: the sizes that were finished, whatever the outcome.
-        oversubscribed, other_load, nodes, distance, detail: as in ``RunResult``.
+        measurements, oversubscribed, other_load, nodes, distance, detail: as in ``RunResult``.
         output_tail: as in ``RunResult``; empty where the run was read from the database.
     """
 

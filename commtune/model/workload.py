@@ -135,21 +135,16 @@ class Workload:
     @property
     def pattern(self) -> str:
         """What the operation's name and ranks leave open, for people; empty for nothing."""
+        # The window of a user's own benchmark isn't known.
+        is_stream = self.operation is Operation.STREAM and self.own is None
+        streaming = f"window of {self.stream_window}" if is_stream else ""
         rotating = "rotating through the buffers" if self.rotate else ""
-        said = (self._streaming, self.shape.said(self.operation), rotating)
-        return ", ".join(filter(None, said))
+        return ", ".join(filter(None, (streaming, self.shape.said(self.operation), rotating)))
 
     @property
     def stream_window(self) -> int:
         """The number of messages of a stream in flight."""
         return self.window or _STREAM_WINDOW
-
-    @property
-    def _streaming(self) -> str:
-        """The messages of a stream in flight, for people; unknown of a user's own benchmark."""
-        if self.operation is not Operation.STREAM or self.own is not None:
-            return ""
-        return f"window of {self.stream_window}"
 
     @property
     def element_bytes(self) -> int:

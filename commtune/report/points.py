@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum, isfinite, log
-from statistics import median
+from math import isfinite, log
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from commtune.model import (
@@ -102,8 +102,7 @@ def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
     found = [
         _size_point(record, profile, point, paired)
         for profile in record.ranged
-        for point in profile.points
-        if profile.bytes_low <= point.bytes <= profile.bytes_high
+        for point in profile.points_inside
     ]
     return tuple(sorted(found, key=lambda p: (p.bytes, p.state_rank)))
 
@@ -136,10 +135,9 @@ def _whose(profile: Profile, point: PointEvidence, paired: _Pairs) -> Configurat
     return min(near, key=lambda c: (near[c], c.key), default=None)
 
 
-def _mean_log(pairs: Iterable[_Pair]) -> float:
+def _mean_log(pairs: Sequence[_Pair]) -> float:
     """Returns the mean log ratio of pairs; 0 without any."""
-    logs = [log(pair.ratio) for pair in pairs]
-    return fsum(logs) / len(logs) if logs else 0.0
+    return fmean(log(pair.ratio) for pair in pairs) if pairs else 0.0
 
 
 def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cell: Cell) -> int:
@@ -182,7 +180,6 @@ class _OperationStep:
     Times are medians at one size over confirmation runs, seconds.
 
     Attributes:
-        part: name of the step in the benchmark.
         configuration: the candidate; ``None`` if only the default was confirmed.
         tuned_s: time with the candidate; ``None`` without a good run.
     """

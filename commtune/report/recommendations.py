@@ -24,8 +24,6 @@ class _AnswerCard:
     """A recommendation.
 
     Attributes:
-        lead: the recommendation in a sentence.
-        detail: sentences on its evidence.
         change: whether a configuration other than the default is recommended.
         command: the command that applies it; empty if there is none.
     """
@@ -61,7 +59,8 @@ def _card(
     here = [p for p in points if p.profile in profiles and p.is_judged]
     sizes = formatting.format_sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
     if profiles[0].verdict is not Verdict.FASTER:
-        kept = tuple(_kept(profiles))
+        notes = dict.fromkeys(profile.note for profile in profiles if profile.note)
+        kept = tuple(f"{_capitalize(note)}." for note in notes)
         said = f"Keep the default for {sizes}."
         return _AnswerCard(sizes, said, kept, Configuration(), change=False)
     mean, extremes = _gain([p.evidence for p in here])
@@ -118,12 +117,6 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
 
 def _described(point: PointEvidence) -> str:
     return formatting.describe_speedup(point.gain, point.bytes, point.speed)
-
-
-def _kept(profiles: Sequence[Profile]) -> list[str]:
-    """Returns sentences on why the default is kept, and on undetected gains."""
-    notes = dict.fromkeys(profile.note for profile in profiles if profile.note)
-    return [f"{_capitalize(note)}." for note in notes]
 
 
 def _capitalize(said: str) -> str:

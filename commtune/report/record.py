@@ -210,11 +210,11 @@ class CampaignRecord:
         )
 
 
-def read_record(store: Store, url: str, campaign: CampaignDescription) -> CampaignRecord:
+def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> CampaignRecord:
     """Reads the record of a campaign.
 
     Args:
-        url: of the store's database, from ``database_url``.
+        db: the store's database, as for ``database_url``.
 
     Raises:
         DatabaseFault: the database can't be read.
@@ -230,7 +230,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         campaign=campaign,
         trials=tuple(store.trials(campaign.id)),
         runs=runs,
-        profiles=tuple(load_profiles(url, campaign.name, with_details=True)),
+        profiles=tuple(load_profiles(db, campaign.name, with_details=True)),
         conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),
         plans={plan.number: plan for plan in store.blocks(campaign.id)},
@@ -239,7 +239,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         times=TimedRuns(runs, times),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
-        header=benchmark_header(url, campaign.id),
+        header=benchmark_header(db, campaign.id),
         parts=store.parts(campaign.id) if workload.get("operation") in operations.MIXED else {},
         run_costs=store.costs(campaign.id),
     )

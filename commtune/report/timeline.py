@@ -53,7 +53,6 @@ class _Failure:
     Attributes:
         configurations: number of different configurations.
         common: settings that all of these have and no good run had.
-        example: the message of one of the runs.
     """
 
     outcome: Outcome
@@ -236,10 +235,8 @@ class _JobGroup:
     """A group of jobs of one kind with the same outcome.
 
     Attributes:
-        kind: their purpose.
         came_to: the scheduler's last state, and whether they are still in flight.
         wait_s: median seconds from registration to start; ``None`` if none started.
-        example: the message of one of the jobs.
     """
 
     kind: str
@@ -259,7 +256,6 @@ class _Scheduled:
         nodes: number of different nodes of its runs.
         placed: number of runs whose nodes are known.
         distances: share of these runs by the distance between their nodes, most frequent first.
-        excluded: nodes that it excludes.
     """
 
     groups: tuple[_JobGroup, ...]

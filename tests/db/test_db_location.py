@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commtune.db.connection.location import (
-    _check_schema,
+    check_revision,
     database_url,
     refuse_token,
     shown_url,
@@ -145,7 +145,7 @@ def test_no_password_is_shown(url: str) -> None:
 )
 def test_other_schemas_are_refused(revision: str, words: str, hint: str) -> None:
     with pytest.raises(DatabaseFault, match=words) as refusal:
-        _check_schema(revision, "here")
+        check_revision(revision, ("campaigns",), "here")
     assert hint in refusal.value.hint
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.jobs.cancellation import Cancelled
-from commtune.db.connection.location import database_url
 from commtune.db.lock_owner import LockOwner, death_of
 from commtune.db.queries.description import describe_campaign, find_holder
 from commtune.errors import DatabaseFault, NotCancellable
@@ -32,7 +31,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
     """
     folder = Folders.of_user().runs(name).parent
     try:
-        stored = describe_campaign(database_url(db), name)
+        stored = describe_campaign(db, name)
     except DatabaseFault as fault:
         # On a full disk, SQLite can't read a database that no other process has open.
         check_campaign_name(name)  # an invalid name could be a path to any folder
@@ -45,7 +44,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         raise NotCancellable(f"{name} was measured at {stored.site}", hint="only they can end it")
     kind = JobScheduler.find_in(stored.what) or JobScheduler.find_in(stored.settings)
     if kind is None:
-        holder = find_holder(database_url(db), stored.id)
+        holder = find_holder(db, stored.id)
         return Cancelled(controller=_stop_controller(name, holder))
     with suppress(OSError):
         if Path(stored.folder).stat().st_uid != os.geteuid():
@@ -79,11 +78,7 @@ def end_campaign(name: str, db: str | None) -> str:
 
 
 def _stop_controller(name: str, owner: LockOwner | None) -> str:
-    """Interrupts a controller like Ctrl-C; returns its description.
-
-    Raises:
-        NotCancellable: there is none that this user can interrupt from here.
-    """
+    """Interrupts a controller like Ctrl-C, if this user can from here; returns its description."""
     if owner is None or death_of(owner, LockOwner.current(), 0.0, math.inf):
         raise NotCancellable(f"{name}: no controller works on it", hint="commtune status")
     who = owner.describe()

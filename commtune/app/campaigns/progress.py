@@ -9,7 +9,6 @@ from typing import Any
 
 from commtune.app.campaigns.stored import CampaignState, CampaignSummary, list_campaigns
 from commtune.campaign.plan import BUDGETS
-from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import keep_open
 from commtune.db.damage import DamagedRows
 from commtune.db.queries.description import describe_campaign
@@ -62,28 +61,23 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
         UnknownName: there is none of this name; the hint lists similar ones.
         DatabaseFault: the database can't be read, or the campaign is damaged.
     """
-    url = database_url(db)
-    with keep_open(url):
-        return _read_progress(name, url)
-
-
-def _read_progress(name: str, url: str) -> CampaignProgress:
-    number = describe_campaign(url, name).id
-    listed = list_campaigns(url, ask_schedulers=False, campaign_id=number)
-    if not listed:  # the campaign is damaged, which was reported
-        raise DamagedRows(f"campaign {name}")
+    with keep_open(db):
+        number = describe_campaign(db, name).id
+        listed = list_campaigns(db, ask_schedulers=False, campaign_id=number)
+        if not listed:  # the campaign is damaged, which was reported
+            raise DamagedRows(f"campaign {name}")
+        recent = list_runs(db, number, limit=_RECENT)
+        phases, single_run = count_phases(db, number), best_single_run(db, number)
     ((summary, _),) = listed
-    recent = list_runs(url, number, limit=_RECENT)
-    works = summary.state is CampaignState.RUNNING
     return CampaignProgress(
         summary=summary,
         phase=recent[0].phase if recent else "",
         phases=tuple(
             PhaseProgress(one.phase, one.runs, one.wall_s, _budget(summary.settings, one.phase))
-            for one in count_phases(url, number)
+            for one in phases
         ),
-        runs_a_minute=_pace(recent) if works else None,
-        single_run=best_single_run(url, number),
+        runs_a_minute=_pace(recent) if summary.state is CampaignState.RUNNING else None,
+        single_run=single_run,
         recent=tuple(recent),
     )
 

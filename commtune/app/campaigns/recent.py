@@ -17,9 +17,7 @@ from commtune.app.campaigns.stored import (
     list_campaigns,
     stuck_jobs,
 )
-from commtune.db.connection.location import database_url
-from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import read_rows
+from commtune.db.connection.reader import read_stored
 from commtune.db.queries.profiles import find_profiles
 from commtune.db.records import StoredProfile
 from commtune.documents.nearest import quote_value
@@ -114,10 +112,9 @@ def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:
     listed = [campaign for campaign, _ in list_campaigns(db) if not campaign.site]
     if not listed:
         return []
-    url = database_url(db)
-    totals = _totals(url, since)
+    totals = _totals(db, since)
     made: defaultdict[str, list[StoredProfile]] = defaultdict(list)
-    for profile in find_profiles(url):
+    for profile in find_profiles(db):
         if profile.created >= since:
             made[profile.campaign].append(profile)
     return [
@@ -136,12 +133,10 @@ def _was_active(campaign: CampaignSummary, since: float) -> bool:
     return max(moments) >= since or bool(campaign.locked_by or campaign.jobs)
 
 
-def _totals(url: str, since: float) -> Mapping[int, dict[str, Any]]:
+def _totals(db: str | None, since: float) -> Mapping[int, dict[str, Any]]:
     """Returns the number of runs by outcome, and their wall time (seconds), by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(lambda: {"outcomes": {}, "wall_s": 0.0})
-    with open_for_reading(url) as rows:
-        stored = rows(_RUNS, {"since": since})
-    for row in read_rows(stored, "runs of campaign", "campaign_id"):
+    for row in read_stored(db, _RUNS, {"since": since}, "runs of campaign", "campaign_id"):
         total = found[row["campaign_id"]]
         total["outcomes"][row["outcome"]] = row["runs"]
         total["wall_s"] += row["wall_s"] or 0.0

@@ -11,7 +11,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
-from commtune.db.connection.location import database_url
 from commtune.db.queries import results
 from commtune.db.queries.results import COLUMNS, Results, find_results
 from commtune.db.records import ResultsPage
@@ -41,7 +40,7 @@ def write_results(
     """
     file = output if isinstance(output, Path) else None
     chosen = _choose_format(format, file)
-    found = find_results(database_url(db), campaigns)
+    found = find_results(db, campaigns)
     # JSON lines have the configuration as an object, so that variables need no columns.
     nested = chosen == "jsonl"
     columns = COLUMNS if nested else found.columns
@@ -63,7 +62,7 @@ def read_results_page(campaign: str, db: str | None = None, **page: int) -> Resu
     Raises:
         UnknownName, NoAnswer: there is no such campaign, or no database.
     """
-    return results.read_results_page(database_url(db), campaign, **page)
+    return results.read_results_page(db, campaign, **page)
 
 
 def _choose_format(asked: str | None, file: Path | None) -> str:
@@ -88,18 +87,11 @@ _OF_TRIAL = ("run", "phase", "outcome", "trial", "origin", "block", "position")
 _OF_STUDY = ("campaign", "simulated", "system", "stack", "backend", "ranks", "nodes")
 
 
-@dataclass(frozen=True)
-class WrittenStudies:
-    """The number of studies that were written, and of trials in all of them."""
-
-    studies: int
-    trials: int
-
-
-def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenStudies:
+def export_study(campaign: str, output: Path, db: str | None = None) -> tuple[int, int]:
     """Writes a campaign's runs as Optuna trials into an SQLite file, which it replaces.
 
     Each run is a trial in the study of each operation and size; failed runs are failed trials.
+    Returns the numbers of studies, and of trials in all of them.
 
     Raises:
         UnknownName: there is no such campaign.
@@ -109,7 +101,7 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenS
     # Imported here, because the import of Optuna takes a second.
     from commtune.export.optuna_study import write_studies
 
-    found = find_results(database_url(db), [campaign])
+    found = find_results(db, [campaign])
     seen = _Seen.of(found)
     if not seen.studies:
         raise NoAnswer(
@@ -123,17 +115,12 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenS
             seen.values,
             (trial for run in _runs(found) for trial in _trials(run, seen)),
         )
-    return WrittenStudies(len(seen.studies), count)
+    return len(seen.studies), count
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """The studies of a campaign, and the values of its variables.
-
-    Attributes:
-        studies: attributes of each study, by operation and size (bytes).
-        values: values of each variable; ``None`` means unset.
-    """
+    """A campaign's studies by operation and size (bytes), and its variables; ``None`` is unset."""
 
     studies: Mapping[tuple[str, int], _Row]
     values: Mapping[str, list[str | None]]

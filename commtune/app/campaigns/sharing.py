@@ -26,7 +26,7 @@ from commtune.db.bundle.checking import BadRow, RowChecker, check_plain
 from commtune.db.bundle.merging import Digest, Merged, merge_rows
 from commtune.db.bundle.rows import Row, read_campaign, to_line
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.location import SCHEMA, database_url, wait_s
+from commtune.db.connection.location import SCHEMA, wait_s
 from commtune.db.connection.opening import opened_database, readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.summaries import list_summaries
@@ -105,11 +105,11 @@ def create_bundle(
     if exists(file):
         raise UserError(f"{file} exists", hint="name another file, or move it away")
     with readable_database(db) as opened:
-        own = [one.name for one in reversed(list_summaries(database_url(db))) if not one.site]
+        own = [one.name for one in reversed(list_summaries(db)) if not one.site]
         chosen = list(dict.fromkeys(campaigns)) or own
         if not chosen:
             raise NoAnswer("there is no campaign to share", hint="commtune tune runs one")
-        numbers = [_own_number(database_url(db), name) for name in chosen]
+        numbers = [_own_number(db, name) for name in chosen]
         with opened.read() as connection:
 
             def rows() -> Iterator[Row]:
@@ -124,8 +124,8 @@ def create_bundle(
     return bundle
 
 
-def _own_number(url: str, name: str) -> int:
-    found = describe_campaign(url, name)
+def _own_number(db: str | None, name: str) -> int:
+    found = describe_campaign(db, name)
     if found.site:
         raise UserError(
             f"campaign {name} was measured at {found.site}",

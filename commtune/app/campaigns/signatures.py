@@ -34,13 +34,13 @@ def sign_content(content: bytes, key: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bundle"
         file.write_bytes(content)
-        said = _ssh_keygen(
-            ["-Y", "sign", "-q", "-f", str(key.absolute()), "-n", _NAMESPACE, str(file)]
-        )
+        options = ["-Y", "sign", "-q", "-f", str(key.absolute()), "-n", _NAMESPACE]
+        said = _run(["ssh-keygen", *options, str(file)])
         signature = file.with_name("bundle.sig")
         if not said.ok or not is_file(signature):
+            lines = said.output.strip().splitlines() or ["ssh-keygen failed"]
             raise UserError(
-                f"{key} can't sign: {_last_line(said.output)}",
+                f"{key} can't sign: {lines[-1]}",
                 hint="one with a passphrase signs through an agent: ssh-add FILE; --sign FILE.pub",
             )
         return signature.read_bytes()
@@ -62,7 +62,7 @@ def verify_signature(content: bytes, signature: bytes, allowed: Path) -> str:
         file.write_bytes(content)
         signed.write_bytes(signature)
         options = ["-n", _NAMESPACE, "-s", str(signed), "-f", str(allowed.absolute())]
-        found = _ssh_keygen(["-Y", "find-principals", *options])
+        found = _run(["ssh-keygen", "-Y", "find-principals", *options])
         who = found.output.strip().partition("\n")[0].strip()
         if not found.ok or not who:
             raise UserError(f"the bundle's signer is not in {allowed}", hint=f"its lines: {_LINE}")
@@ -91,15 +91,7 @@ def check_site(name: str) -> str:
     return name
 
 
-def _ssh_keygen(arguments: Sequence[str]) -> process.Completed:
-    return _run(["ssh-keygen", *arguments])
-
-
 def _run(command: Sequence[str]) -> process.Completed:
     names = ("PATH", "HOME", "SSH_AUTH_SOCK")
     environment = {name: os.environ[name] for name in names if name in os.environ}
     return process.run_process(command, environment=environment, timeout_s=_WAIT_S)
-
-
-def _last_line(output: str) -> str:
-    return (output.strip().splitlines() or ["ssh-keygen failed"])[-1]

@@ -15,7 +15,6 @@ from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db.codec import list_differences as list_differences
-from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.summaries import list_summaries
@@ -55,7 +54,7 @@ def list_campaigns(
         campaign_id: only this campaign.
     """
     try:
-        stored = list_summaries(database_url(db), campaign_id)
+        stored = list_summaries(db, campaign_id)
     except NoAnswer:  # no database yet
         return []
     now: dict[str, JobRecord] = {}
@@ -233,7 +232,7 @@ def find_campaign(name: str, db: str | None = None) -> CampaignDescription:
     Raises:
         UnknownName: there is none of this name; the hint lists similar ones.
     """
-    return describe_campaign(database_url(db), name)
+    return describe_campaign(db, name)
 
 
 def is_unfinished(name: str, db: str | None) -> bool:
@@ -255,7 +254,7 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
         return find_campaign(name, db)
     except UnknownName as unknown:
         try:
-            return load_profile(database_url(db), name)
+            return load_profile(db, name)
         except UnknownName as error:
             raise error if "/" in name else unknown from None
 
@@ -269,12 +268,12 @@ def find_profile(reference: str, db: str | None) -> ProfileAnswer:
     Raises:
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
-    return load_profile(database_url(db), reference, with_details=True)
+    return load_profile(db, reference, with_details=True)
 
 
 def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
     """Returns all profiles, or those of a campaign: newest first, then by operation and size."""
-    return find_profiles(database_url(db), campaign)
+    return find_profiles(db, campaign)
 
 
 def rename_campaign(name: str, new: str, db: str | None = None) -> None:

@@ -203,11 +203,7 @@ def prepare_submission(
 
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
-    """Returns the script of the allocation in which a campaign for another machine would run.
-
-    Args:
-        file: the path of the campaign's file.
-    """
+    """Returns the script of the allocation in which a campaign for another machine would run."""
     folder = Folders.of_user().runs(spec.plan.name).parent
     return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
 
@@ -236,7 +232,7 @@ def _refuse_useless(on: SchedulerCampaign, db: str | None) -> None:
             hint=f"at least {_SHORTEST_S / 60:g}min; better an hour or more",
         )
     try:
-        stored = describe_campaign(database_url(db), on.spec.plan.name)
+        stored = describe_campaign(db, on.spec.plan.name)
     except (UnknownName, NoAnswer):
         return
     record = scheduler_campaign_record(on)

@@ -18,7 +18,6 @@ from commtune.campaign.workload import (
     check_emulated,
     rounded_words,
 )
-from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription
 from commtune.documents.files import read_file
@@ -72,7 +71,6 @@ class ComparisonResult:
     Attributes:
         names: both sides as the user wrote them.
         library: the communication library, such as ``NCCL 2.28.9`` or ``MPICH 5.0.2``.
-        pairs: the evidence.
     """
 
     names: Mapping[Arm, str]
@@ -113,17 +111,6 @@ class _Operand:
     reference: reference_settings.ReferenceSettings | None = None
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A comparison to be made; ``on`` is set for a profile of a campaign on a scheduler."""
-
-    configurations: Mapping[Arm, Configuration]
-    workload: Workload
-    timing: Timing
-    mpi: MpiInstallation
-    on: SchedulerCampaign | None
-
-
 def compare_configurations(
     a: str,
     b: str,
@@ -143,7 +130,6 @@ def compare_configurations(
         changes: changes to the workload of the profile, or of an allreduce by two ranks.
         mpi: the MPI; that of the profile, or the one that is found, by default.
         time_s: wall time of the runs, seconds.
-        db: database file or URL; the user's own by default.
 
     Raises:
         UserError, UnknownName: a side is unknown, or can't be measured here.
@@ -154,27 +140,24 @@ def compare_configurations(
     on = rebuild_scheduler_campaign(stored, mpi, reporter.say) if stored else None
     named = mpi or (stored.settings.get("mpi") if stored else None) or "auto"
     workload = _merge_workload(changes or WorkloadChanges(), stored)
-    task = _Task(
-        configurations=_add_pins(operands),
-        workload=workload,
-        timing=Timing(**stored.what["timing"]) if stored else Timing(),
-        mpi=on.mpi if on else benchmark_setup.find_named_mpi(named, workload),
-        on=on,
-    )
-    _refuse_outside(task, ["commtune", "compare", a, b])
-    for note in _list_notes(operands, task):
+    found_mpi = on.mpi if on else benchmark_setup.find_named_mpi(named, workload)
+    if on:
+        _refuse_outside(on, workload.ranks, ["commtune", "compare", a, b])
+    for note in _list_notes(operands, workload, found_mpi):
         reporter.say(f"note: {note}")
-    with _prepare_benchmark(task) as benchmark:
-        found = PairwiseComparison(
-            benchmark, task.configurations, workload, task.timing, time_s, reporter
+    configurations = _add_pins(operands)
+    timing = Timing(**stored.what["timing"]) if stored else Timing()
+    with _prepare_benchmark(configurations, workload, found_mpi, on) as benchmark:
+        pairs = PairwiseComparison(
+            benchmark, configurations, workload, timing, time_s, reporter
         ).run()
     return ComparisonResult(
         names={arm: one.written for arm, one in operands.items()},
-        configurations=task.configurations,
+        configurations=configurations,
         workload=workload,
-        mpi=task.mpi,
-        library=space_fitting.library_words(workload.backend, task.mpi),
-        pairs=found,
+        mpi=found_mpi,
+        library=space_fitting.library_words(workload.backend, found_mpi),
+        pairs=pairs,
     )
 
 
@@ -189,7 +172,7 @@ def _read_operand(written: str, db: str | None) -> _Operand:
         return _Operand(written, Configuration(found.settings), reference=found)
     if "=" in written:
         return _Operand(written, _from_words(written))
-    answer, stored = load_own_profile(database_url(db), written)
+    answer, stored = load_own_profile(db, written)
     return _Operand(written, answer.profile.configuration, answer.pinned, stored)
 
 
@@ -238,12 +221,14 @@ def _add_pins(operands: Mapping[Arm, _Operand]) -> dict[Arm, Configuration]:
     }
 
 
-def _list_notes(operands: Mapping[Arm, _Operand], task: _Task) -> Iterator[str]:
+def _list_notes(
+    operands: Mapping[Arm, _Operand], workload: Workload, mpi: MpiInstallation
+) -> Iterator[str]:
     """Yields notes for the user on rounded sizes, on settings and on reference settings."""
-    if rounded := rounded_words(task.workload):
+    if rounded := rounded_words(workload):
         yield rounded
-    libraries = libraries_of(task.workload.backend, task.mpi)
-    versions = {task.mpi.flavour.library: task.mpi.version}
+    libraries = libraries_of(workload.backend, mpi)
+    versions = {mpi.flavour.library: mpi.version}
     for one in operands.values():
         if one.reference is not None:
             yield from _reference_notes(one.reference, libraries)
@@ -319,21 +304,19 @@ def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> No
         raise InvalidKey("ranks", f"the matrix has more than {workload.ranks}", "leave it out")
 
 
-def _refuse_outside(task: _Task, command: list[str]) -> None:
+def _refuse_outside(on: SchedulerCampaign, wanted: int, command: list[str]) -> None:
     """Refuses to measure a profile of a scheduler outside of an allocation like its own."""
     # Outside of an allocation, all ranks would start on this node.
-    if task.on is None:
-        return
-    request = task.on.request
+    request = on.request
     ranks = request.nodes * request.ranks_per_node
-    if task.workload.ranks != ranks:
+    if wanted != ranks:
         raise InvalidKey(
             "ranks",
-            f"{task.workload.ranks}, and the campaign on {request.scheduler.label} is about "
+            f"{wanted}, and the campaign on {request.scheduler.label} is about "
             f"{format_ranks(ranks, request.nodes)}",
             "leave it out",
         )
-    if task.on.allocation is None:
+    if on.allocation is None:
         scheduler = request.scheduler
         asked = [f"--nodes={request.nodes}", f"--ntasks-per-node={request.ranks_per_node}"]
         asked += [f"--account={request.account}"] if request.account else []
@@ -348,10 +331,14 @@ def _refuse_outside(task: _Task, command: list[str]) -> None:
 
 
 @contextmanager
-def _prepare_benchmark(task: _Task) -> Iterator[Benchmark]:
+def _prepare_benchmark(
+    configurations: Mapping[Arm, Configuration],
+    workload: Workload,
+    mpi: MpiInstallation,
+    on: SchedulerCampaign | None,
+) -> Iterator[Benchmark]:
     """Yields the benchmark; the records of its runs are deleted at the end."""
-    names = tuple(sorted({name for one in task.configurations.values() for name in one}))
-    on = task.on
+    names = tuple(sorted({name for one in configurations.values() for name in one}))
     place = on.folder.parent if on else None  # which all nodes see
     if place:
         make_private_folder(place)
@@ -360,8 +347,6 @@ def _prepare_benchmark(task: _Task) -> Iterator[Benchmark]:
         prefix="commtune-", dir=place, ignore_cleanup_errors=True
     ) as folder:
         if on is None:
-            yield benchmark_setup.prepare_benchmark(
-                task.mpi, {}, names, task.workload, Path(folder)
-            )
+            yield benchmark_setup.prepare_benchmark(mpi, {}, names, workload, Path(folder))
         else:
             yield on.unstored_steps(names, Path(folder))

@@ -36,7 +36,6 @@ class MessageCounts:
     """The collectives of a program.
 
     Attributes:
-        output: the program's output.
         calls: number of calls by size (bytes), by operation and ranks of the communicator.
     """
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from commtune.campaign.plan import Plan
-from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import count_phases, list_canaries
@@ -77,31 +76,25 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         UserError: the profile claims nothing that can be verified.
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
-    url = database_url(db)
-    answer = load_profile(url, reference)
-    stored = describe_campaign(url, answer.campaign)
-    claim = _claim_of(answer, stored)
+    answer = load_profile(db, reference)
+    stored = describe_campaign(db, answer.campaign)
+    named = (stored.what.get("workload") or {}).get("sizes") or ()
+    sizes = sorted({*named, *(point.bytes for point in answer.profile.points)})
+    claim = Claim.of_profile(answer.profile, sizes)
     rules = _rules_of(stored, claim)
     found: list[PastVerification] = []
     with readable_database(db) as opened:
         store = Store(opened)
-        campaigns = _campaigns_with(answer, stored.id, url)
+        campaigns = _campaigns_with(answer, stored.id, db)
         if not campaigns:
             return []
-        earlier = list_canaries(url, stored.id, EARLIER, _MOST_RUNS)
+        earlier = list_canaries(db, stored.id, EARLIER, _MOST_RUNS)
         for number, name in campaigns.items():
             own = Evidence.of_runs(store.runs(number, Phase.VERIFY))
             speeds = fit_states([*earlier, *own.canaries(Phase.VERIFY)])
             plans = {one.number: one for one in store.blocks(number)}
             found += _judge_campaign(name, own.of(Phase.VERIFY), claim, plans, speeds, rules)
     return sorted(found, key=lambda one: one.began_at)
-
-
-def _claim_of(answer: ProfileAnswer, stored: CampaignDescription) -> Claim:
-    named = (stored.what.get("workload") or {}).get("sizes") or ()
-    return Claim.of_profile(
-        answer.profile, sorted({*named, *(point.bytes for point in answer.profile.points)})
-    )
 
 
 def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
@@ -115,13 +108,13 @@ def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
     return Rules(level, minimum_gain, tolerance, len(claim.sizes), share, estimand=estimand)
 
 
-def _campaigns_with(answer: ProfileAnswer, own: int, url: str) -> dict[int, str]:
+def _campaigns_with(answer: ProfileAnswer, own: int, db: str | None) -> dict[int, str]:
     """Returns the campaigns that have runs of a profile's verifications: names by number."""
     return {
         one.id: one.name
-        for one in list_summaries(url)
+        for one in list_summaries(db)
         if (one.id == own or one.settings.get("verifies") == answer.reference)
-        and any(of.phase == Phase.VERIFY for of in count_phases(url, one.id))
+        and any(of.phase == Phase.VERIFY for of in count_phases(db, one.id))
     }
 
 
@@ -152,19 +145,16 @@ def _judge_campaign(
 
 def _sessions(runs: Sequence[Run]) -> Iterable[list[Run]]:
     """Returns the runs of each verification."""
-    by_session = [list(same) for _, same in groupby(runs, key=lambda run: run.session)]
     found: list[list[Run]] = []
-    for same in by_session:
-        if found and _is_of_a_job(same) and _is_of_a_job(found[-1]) and _are_near(found[-1], same):
-            found[-1] += same
+    for _, same in groupby(runs, key=lambda run: run.session):
+        session = list(same)
+        if found and _goes_on(found[-1], session):
+            found[-1] += session
         else:
-            found.append(same)
+            found.append(session)
     return found
 
 
-def _is_of_a_job(runs: Sequence[Run]) -> bool:
-    return runs[0].session.startswith("job of block ")
-
-
-def _are_near(runs: Sequence[Run], later: Sequence[Run]) -> bool:
-    return later[0].started_at - runs[-1].started_at < _NEAR_S
+def _goes_on(runs: Sequence[Run], later: Sequence[Run]) -> bool:
+    are_of_jobs = all(one[0].session.startswith("job of block ") for one in (runs, later))
+    return are_of_jobs and later[0].started_at - runs[-1].started_at < _NEAR_S

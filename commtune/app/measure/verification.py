@@ -11,7 +11,6 @@ from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
-from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
@@ -55,8 +54,6 @@ class VerificationResult:
         campaign: name of the campaign that has the new runs.
         changes: descriptions of changes since the profile was made; with any, the new runs are a
             campaign of their own.
-        verification: the finding and its evidence.
-        earlier: earlier verifications of the profile.
         spread: the spread of speedups between those, which widens the new intervals.
     """
 
@@ -107,7 +104,6 @@ def verify_profile(
 
     Args:
         profile: CAMPAIGN/PROFILE, name, or number; or a modified profile with its campaign.
-        db: database file or URL; the user's own by default.
         time_s: wall time of the runs, seconds.
         mpi: the MPI; that of the campaign by default.
         take_over: whether to take over the lock of a controller that died.
@@ -120,7 +116,7 @@ def verify_profile(
         CampaignLocked: another controller works on its campaign.
     """
     if isinstance(profile, str):
-        profile = load_own_profile(database_url(db), profile)
+        profile = load_own_profile(db, profile)
     answer, stored = profile
     task = _plan_task(answer, stored, mpi, reporter, through)
     for line in _describe_changes(task):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -49,12 +49,11 @@ def best_answers(
     Raises:
         NoAnswer: there is none; the hint lists what there is.
     """
-    url = database_url(db)
-    if is_service(url):
+    if is_service(url := database_url(db)):
         from commtune.app.profiles import remote_answers
 
         return remote_answers.best_answers(url, operation, size, filters, explained=explained)
-    with keep_open(url):
+    with keep_open(db):
         rows = list(best_at_size(operation, size, filters, db=db))
         return [_explain(row, size, db) for row in rows[:explained]], rows[explained:]
 
@@ -67,12 +66,11 @@ def size_table(
     Raises:
         NoAnswer: there is none for the operation; the hint lists what there is.
     """
-    url = database_url(db)
-    if is_service(url):
+    if is_service(url := database_url(db)):
         from commtune.app.profiles import remote_answers
 
         return remote_answers.size_table(url, operation, filters)
-    with keep_open(url):
+    with keep_open(db):
         table = best_by_size(operation, filters, db=db)
         return {size: _explain(row, size, db) for size, row in table.items()}
 
@@ -112,37 +110,20 @@ def answer_question(
     was measured on a real machine. Without a measurement, the answer is ``not-measured``.
 
     Args:
-        size: message size, bytes.
-        filters: as for ``best_at_size``.
+        size, filters, explained: as for ``best_answers``.
         stack: part of the software's text, or its fingerprint; ``None`` for any.
-        explained: the number of answers with explanations.
     """
     try:
-        with keep_open(database_url(db)):
-            return _answer(str(operation), size, filters, stack, db, explained)
+        with keep_open(db):
+            op = str(operation)
+            found = best_at_size(op, size, filters, stack=stack, db=db)
+            rows = list(islice(found, MOST_ANSWERS))
+            if not rows:
+                return _with_other_stacks(best_at_size(op, size, filters, db=db), stack)
+            shown = [_explain(row, size, db).plain() for row in rows[:explained]]
     except NoAnswer as nothing:
         return not_measured(nothing)
-
-
-def _answer(
-    operation: str,
-    size: int,
-    filters: Mapping[str, Any],
-    stack: str | None,
-    db: str | None,
-    explained: int,
-) -> dict[str, Any]:
-    rows = list(islice(best_at_size(operation, size, filters, stack=stack, db=db), MOST_ANSWERS))
-    if not rows:
-        rows = list(islice(best_at_size(operation, size, filters, db=db), MOST_ANSWERS))
-        known = ", ".join(dict.fromkeys(row.stack for row in rows))
-        hint = f"measured with: {known}; commtune verify measures a profile again"
-        said = not_measured(NoAnswer(f"not measured with {stack}", hint=hint))
-        others = [row_data(row) for row in rows]
-        return said | {"answer": Answer.ANOTHER_STACK, "others": others}
-    shown = [_explain(row, size, db).plain() for row in rows[:explained]]
-    shown += [row_data(row) for row in rows[explained:]]
-    first, *others = shown
+    first, *others = [*shown, *(row_data(row) for row in rows[explained:])]
     return {
         "answer": first["answer"],
         "message": _message(rows[0], first),
@@ -151,6 +132,15 @@ def _answer(
         "best": first,
         "others": others,
     }
+
+
+def _with_other_stacks(found: Iterable[BestRow], stack: str | None) -> dict[str, Any]:
+    """Returns the answer to a question that was measured with other software only."""
+    rows = list(islice(found, MOST_ANSWERS))
+    known = ", ".join(dict.fromkeys(row.stack for row in rows))
+    hint = f"measured with: {known}; commtune verify measures a profile again"
+    said = not_measured(NoAnswer(f"not measured with {stack}", hint=hint))
+    return said | {"answer": Answer.ANOTHER_STACK, "others": [row_data(row) for row in rows]}
 
 
 def not_measured(nothing: NoAnswer) -> dict[str, Any]:

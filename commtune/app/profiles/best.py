@@ -14,7 +14,6 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import WHAT_TO_DO
 from commtune.db.queries.best import (
@@ -78,7 +77,7 @@ def best_at_size(
         NoAnswer: there is none; the hint lists what there is.
         DatabaseFault: the database can't be read.
     """
-    with open_for_reading(database_url(db)) as rows:
+    with open_for_reading(db) as rows:
         is_cut = stack is None
         newest = _NEWEST if is_cut else None
         found = find_candidates(rows, operation, size, filters, newest=newest)
@@ -115,7 +114,7 @@ def best_by_size(
         NoAnswer: there is none for the operation; the hint lists what there is.
         DatabaseFault: the database can't be read.
     """
-    sizes = measured_sizes(database_url(db), operation, filters["campaign"])
+    sizes = measured_sizes(db, operation, filters["campaign"])
     answers = {}
     for size in sizes:
         try:
@@ -137,7 +136,7 @@ def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRo
     """
     if row.nearest_bytes == size:
         return {}
-    known = measured_sizes(database_url(db), row.operation, row.campaign)
+    known = measured_sizes(db, row.operation, row.campaign)
     place = bisect(known, size)
     if size in known or not 0 < place < len(known):
         return {}
@@ -156,7 +155,7 @@ def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
         return None
     from commtune.db.queries.description import describe_campaign
 
-    stored = describe_campaign(database_url(db), row.campaign)
+    stored = describe_campaign(db, row.campaign)
     if on_host and "fabric" not in stored.settings:
         return None
     from commtune.app.profiles.nominal_share import Share
@@ -172,7 +171,7 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
         return ""
     from commtune.db.queries.description import detectable_gains
 
-    found = detectable_gains(database_url(db), row.campaign)
+    found = detectable_gains(db, row.campaign)
     nearest = row.nearest_bytes
     if nearest is None:  # no candidate was compared here
         inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
@@ -187,10 +186,10 @@ def likely_instead(row: BestRow, db: str | None) -> ProfileAnswer | None:
     """Returns a profile of the answer's campaign with a likely, unproven speedup at its size."""
     if row.verdict != Verdict.UNDECIDED or row.nearest_bytes is None:
         return None
-    url, size = database_url(db), row.nearest_bytes
-    for one in find_profiles(url, row.campaign):
+    size = row.nearest_bytes
+    for one in find_profiles(db, row.campaign):
         if one.verdict == Verdict.LIKELY and one.bytes_low <= size <= one.bytes_high:
-            return load_profile(url, str(one.id))
+            return load_profile(db, str(one.id))
     return None
 
 

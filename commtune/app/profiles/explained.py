@@ -29,7 +29,6 @@ class Neighbour:
     """The answer at a measured size next to the requested one.
 
     Attributes:
-        bytes: that size.
         why: why the default is kept there; empty if it isn't.
     """
 
@@ -91,13 +90,14 @@ class Explained:
         answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
         stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
         is_usable = answer is Answer.RECOMMENDED or self.accepted is not None
+        reason = "ruled-out" if self.row.standing is Standing.NONE else "inconclusive"
         used = {**self.row.pinned, **(self.accepted or self.row).configuration}
         near = [
             {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours
         ]
         return {
             "answer": answer,
-            "reason": _reason(self.row) if stays else "",
+            "reason": reason if stays else "",
             **row_data(self.row),
             "environment": used if is_usable and not self.row.simulated else {},
             "why": self.why,
@@ -125,10 +125,6 @@ def _answer_code(row: BestRow, support: Support, *, is_likely: bool) -> Answer:
     if row.verdict == Verdict.FASTER:
         return Answer.RECOMMENDED
     return Answer.LIKELY if is_likely else Answer.KEEP_DEFAULT
-
-
-def _reason(row: BestRow) -> str:
-    return "ruled-out" if row.standing is Standing.NONE else "inconclusive"
 
 
 def _likely_data(likely: LikelyProfile) -> dict[str, Any]:

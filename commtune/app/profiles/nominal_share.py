@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from commtune import formatting as text
-from commtune.db.connection.location import database_url
 from commtune.db.queries.description import benchmark_header
 from commtune.db.records import BestGain, BestRow, CampaignDescription, CampaignSummary
 from commtune.documents.quantities import short_bandwidth
@@ -41,9 +40,6 @@ class Share:
         """Returns the share for the time of an answer's configuration at its measured size.
 
         ``None`` if the links of the machine are unknown.
-
-        Args:
-            stored: the answer's campaign.
         """
         overall = [point for point in answer.points if point.speed == "all"]
         points = overall or list(answer.points[:1])
@@ -72,7 +68,7 @@ def _of_stored(
     settings, said = campaign.settings, None
     if operations.FABRIC not in settings and measured.backend != Backend.MPI_HOST:
         # Without a described system, the header of a run has the links that the driver reports.
-        said = benchmark_header(database_url(db), campaign.id)
+        said = benchmark_header(db, campaign.id)
     fabric = operations.stored_fabric(settings, said)
     if fabric is None:
         return None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import campaign_names, load_profiles
 from commtune.errors import NoAnswer, UserError
 from commtune.formatting import format_ranks
-from commtune.model import Profile
 from commtune.model.profile import ALL_SIZES
 from commtune.report.figures.evidence import draw_speedups
 from commtune.report.points import SizePoint
@@ -31,34 +28,23 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
 
     Raises:
         UserError: the file has another suffix, or can't be written.
-        NoAnswer: nothing was confirmed.
+        NoAnswer: nothing was confirmed, or no size has enough pairs.
     """
     if output.suffix not in _PLOT_FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
-    campaign, url = choose_campaign(campaign, db), database_url(db)
-    found = load_profiles(url, campaign)
+    campaign = choose_campaign(campaign, db)
+    found = load_profiles(db, campaign)
     if not any(profile.points for profile in found):
-        describe_campaign(url, campaign)  # raises UnknownName if there is no such campaign
+        describe_campaign(db, campaign)  # raises UnknownName if there is no such campaign
         raise NoAnswer(
             f"campaign {campaign} has no confirmed measurements",
             hint=f"'commtune report {campaign}' shows what it has",
         )
-    _write_confirmation(campaign, found, output)
-
-
-def _write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) -> None:
-    """Plots the confirmed sizes of profiles: times, and speedups with their intervals.
-
-    Raises:
-        NoAnswer: no size has enough pairs.
-        UserError: the file can't be written.
-    """
     shown = [
         SizePoint(point, profile, None, ())
-        for profile in profiles
+        for profile in found
         if profile.name != ALL_SIZES
-        for point in displayed_points(profile.points)
-        if profile.bytes_low <= point.bytes <= profile.bytes_high
+        for point in displayed_points(profile.points_inside)
     ]
     judged = sorted((p for p in shown if p.is_judged), key=lambda p: p.bytes)
     if not judged:
@@ -70,7 +56,7 @@ def _write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) 
     where = format_ranks(first.ranks, first.nodes)
     banner = "SIMULATED OR REPLAYED: no real system" if first.simulated else ""
     picture = draw_speedups(judged, first.minimum_gain)
-    picture.write(path, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
+    picture.write(output, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
 
 
 def choose_campaign(named: str | None, db: str | None) -> str:
@@ -81,7 +67,7 @@ def choose_campaign(named: str | None, db: str | None) -> str:
     """
     if named is not None:
         return named
-    with open_for_reading(database_url(db)) as rows:
+    with open_for_reading(db) as rows:
         names = campaign_names(rows)
     if not names:
         raise NoAnswer("there is no campaign yet", hint="commtune tune runs one")

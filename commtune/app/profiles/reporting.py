@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from commtune.app.profiles.plotting import choose_campaign
-from commtune.db.connection.location import database_url
 from commtune.db.connection.opening import readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
@@ -55,10 +54,9 @@ def render_campaign_report(campaign: str, db: str | None = None) -> str:
 
 
 def _read_campaign(campaign: str, db: str | None) -> CampaignRecord:
-    url = database_url(db)
-    described = describe_campaign(url, campaign)
+    described = describe_campaign(db, campaign)
     with readable_database(db) as opened:
-        return read_record(Store(opened), url, described)
+        return read_record(Store(opened), db, described)
 
 
 def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:

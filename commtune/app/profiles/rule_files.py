@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 from commtune.app.profiles.use import document_of, write_text
-from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
@@ -66,10 +64,9 @@ def prepare_rules(
         UserError: another site measured it.
         ExportRefused: the format can't express the profiles, or they claim nothing.
     """
-    url = database_url(db)
-    stored = describe_campaign(url, campaign)
-    profiles = find_profiles(url, campaign)
-    answers = tuple(load_profile(url, str(one.id), with_details=True) for one in profiles)
+    stored = describe_campaign(db, campaign)
+    profiles = find_profiles(db, campaign)
+    answers = tuple(load_profile(db, str(one.id), with_details=True) for one in profiles)
     for answer in answers:
         answer.require_own()
     chosen = RULE_FORMATS[format]
@@ -96,7 +93,7 @@ def rule_format_of(campaign: str, db: str | None = None) -> str:
     Raises:
         ExportRefused: there is none.
     """
-    library, version = _library(describe_campaign(database_url(db), campaign))
+    library, version = _library(describe_campaign(db, campaign))
     if found := formats_for(library, version):
         return found[0]
     raise ExportRefused(f"{library} {version} reads no file of rules that commtune writes")
@@ -152,11 +149,9 @@ def write_rules(rules: CampaignRules, file: Path | None) -> str:
     untried = rules.format.untried and f"not tried: {rules.format.untried}\n"
     warning = f"warning: {WITHOUT_TABLE}\n" if rules.format.replaces_table else ""
     wrote = "".join(f"wrote {path}\n" for path in paths)
-    return wrote + untried + warning + _load_lines(rules.load(file))
-
-
-def _load_lines(load: Mapping[str, str]) -> str:
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in load.items())
+    load = rules.load(file).items()
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in load)
+    return wrote + untried + warning + exports
 
 
 def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> CampaignRules:

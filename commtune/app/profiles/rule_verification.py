@@ -205,7 +205,11 @@ def _prove(
         if is_rule is not None:
             found[what if is_rule else "wrong"].append(size)
     if wrong := found.pop("wrong"):
-        raise _not_executed(file, wrong, library)
+        raise UserError(
+            f"{library} does not do what {file} says at {_listed(wrong)}: its "
+            "sums, messages or log are others than with the rule's variables",
+            hint="something else chooses algorithms there; commtune doctor shows what is set",
+        )
     return RuleProof(**{what: tuple(sizes) for what, sizes in found.items()})
 
 
@@ -268,14 +272,6 @@ def _refuse_unheld(
             )
 
 
-def _not_executed(file: Path, sizes: Sequence[int], library: str) -> UserError:
-    return UserError(
-        f"{library} does not do what {file} says at {_listed(sizes)}: its "
-        "sums, messages or log are others than with the rule's variables",
-        hint="something else chooses algorithms there; commtune doctor shows what is set",
-    )
-
-
 def _describe_proof(
     file: Path, rules: CampaignRules, mpi: MpiInstallation, proof: RuleProof
 ) -> Iterator[str]:
@@ -313,12 +309,6 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     """Returns all rules as one profile, whose configuration loads the file."""
     profiles = [answer.profile for answer in rules.answers]
     first = rules.answers[0]
-    points = tuple(
-        point
-        for one in profiles
-        for point in one.points
-        if one.bytes_low <= point.bytes <= one.bytes_high
-    )
     is_likely = all(one.verdict is Verdict.LIKELY for one in profiles)
     whole: Profile = replace(
         first.profile,
@@ -327,7 +317,7 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
         bytes_high=max(one.bytes_high for one in profiles),
         configuration=load,
         verdict=Verdict.LIKELY if is_likely else Verdict.FASTER,
-        points=points,
+        points=tuple(point for one in profiles for point in one.points_inside),
     )
     return replace(first, profile=whole)
 

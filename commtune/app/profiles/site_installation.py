@@ -10,7 +10,6 @@ from commtune.app.profiles.rule_files import CampaignRules, prepare_rules, rule_
 from commtune.app.profiles.site_files import install_files
 from commtune.app.profiles.use import export_profile
 from commtune.app.setup.installation import build_tuner
-from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.errors import ExportRefused, MissingComponent, NoAnswer
 from commtune.export import render_rule_module
@@ -64,7 +63,7 @@ def install_campaign(
     asked = {"allow_unguarded": allow_unguarded, "accept_likely": accept_likely}
     for name, number in _profiles(campaign, db).items():
         try:
-            answer = load_profile(database_url(db), number, with_details=True)
+            answer = load_profile(db, number, with_details=True)
             made = {form: export_profile(answer, form, None, **asked) for form in MODULE_FILES}
         except ExportRefused as error:
             refused[name] = error.message
@@ -91,7 +90,7 @@ def install_campaign(
 
 def _profiles(campaign: str, db: str | None) -> dict[str, str]:
     """Returns the numbers of a campaign's profiles by name."""
-    found = {one.name: str(one.id) for one in find_profiles(database_url(db), campaign)}
+    found = {one.name: str(one.id) for one in find_profiles(db, campaign)}
     if not found:
         raise NoAnswer(
             f"campaign {campaign} has no profiles", hint="'commtune profiles' lists them"

@@ -16,7 +16,6 @@ from commtune.cluster.local.launch import command_path
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
-from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.documents.files import writing_file
@@ -39,15 +38,12 @@ def export_profile(
     """Renders the text of a file that sets a profile's variables; writes it if ``file`` is given.
 
     Args:
-        format: env, sh, csh, fish, json, task-prolog, lmod or tcl.
-        allow_unguarded: whether to allow a module file without guard operations, with a warning.
-        accept_likely: whether to allow a likely speedup that is not proven, with a warning.
+        format: a name in ``FORMATS``.
+        allow_unguarded, accept_likely: as for ``render_profile``.
 
     Raises:
-        UnknownName: there is no such format.
         UserError: another site measured the profile, or the file can't be written.
-        ExportRefused: the profile claims nothing, is not proven, is simulated, or does not fit
-            the format.
+        UnknownName, ExportRefused: as for ``render_profile``.
     """
     answer.require_own()
     document = document_of(answer)
@@ -110,7 +106,7 @@ def apply_profile(
         ExportRefused: the profile is simulated or replayed.
         UnknownName, NoAnswer: there is no such profile.
     """
-    answer, stored = load_own_profile(database_url(db), profile)
+    answer, stored = load_own_profile(db, profile)
     refuse_simulated(answer.profile, f"profile {answer.profile.name}")
     settings = {**answer.pinned, **answer.profile.configuration}
     environment = {**inherited, **settings, **protected_settings((), inherited)}

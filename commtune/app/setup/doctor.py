@@ -131,7 +131,6 @@ def _fix_commands(
 
     Args:
         general: findings about the machine, and about the environment as a whole.
-        of_variables: findings about single variables.
         names: names of all variables that are set.
     """
     # Several findings may be about one variable, with conflicting fixes. So the fixes of single

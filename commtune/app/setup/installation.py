@@ -8,7 +8,6 @@ from pathlib import Path
 
 from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
-from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import CommtuneError, UserError
 from commtune.kernels import build, tuner_build
 from commtune.kernels.toolchains import Toolchain
@@ -16,8 +15,6 @@ from commtune.model import GpuKind, MpiInstallation
 from commtune.paths import is_file
 from commtune.wiring import gpu_toolchains
 from commtune.wiring.user_folders import Folders
-
-_GPUS = ("auto", *GpuKind)
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,8 @@ def build_benchmark(
     """Builds the benchmark, unless it was built before.
 
     Raises:
-        UserError: there is no such kind of GPU, or there are architectures, but no GPU.
+        UserError: there are architectures, but no GPU.
     """
-    if gpu not in _GPUS:
-        raise UserError(
-            f"--gpu: {quote_value(gpu)} is not a known value", hint=suggest_nearest(gpu, _GPUS)
-        )
     if architectures and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = find_mpi(mpi)

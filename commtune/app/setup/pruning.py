@@ -25,11 +25,7 @@ _DAY_S = 86400
 
 @dataclass(frozen=True)
 class Prunable:
-    """The campaigns that can be pruned.
-
-    Attributes:
-        campaigns: all campaigns that are old enough.
-    """
+    """The campaigns that can be pruned."""
 
     campaigns: tuple[OldCampaign, ...]
 

@@ -12,6 +12,8 @@ from commtune import formatting as text
 from commtune.commands.options import DbOption, JsonOption, print_json
 from commtune.errors import UserError
 
+#: Columns of the list, beside the name.
+_SHOWN = ("operation", "system", "stack", "trials", "runs", "profiles")
 _File = Annotated[Path, typer.Argument(help="the bundle")]
 _Signers = Annotated[
     Path | None,
@@ -66,12 +68,7 @@ def bundle_inspect_command(
     rows = [
         {
             "campaign": one.name + (" (simulated)" if one.simulated else ""),
-            "operation": one.operation,
-            "system": one.system,
-            "stack": one.stack,
-            "trials": str(one.trials),
-            "runs": str(one.runs),
-            "profiles": str(one.profiles),
+            **{name: str(getattr(one, name)) for name in _SHOWN},
         }
         for one in found.campaigns
     ]

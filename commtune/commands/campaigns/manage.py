@@ -62,10 +62,9 @@ def _describe_campaign(
 
 def _describe_profile(answer: stored.ProfileAnswer) -> str:
     profile = answer.profile
-    inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
     rows = [
         (*wording.point_cells(p), p.speed, wording.describe_finding(p))
-        for p in displayed_points(inside)
+        for p in displayed_points(profile.points_inside)
     ]
     level = wording.format_simultaneous(answer.level, profile.level)
     header = ("size", "default", "tuned", f"speedup, {level}", "state", "verdict")

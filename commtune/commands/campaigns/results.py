@@ -37,7 +37,6 @@ def export_study_command(
     db: DbOption = None,
 ) -> None:
     """Write a campaign as studies of Optuna, for optuna-dashboard."""
-    written = export_study(campaign, output, db)
-    trials = format_count(written.trials, "trial")
-    print(f"wrote {output}: {written.studies} studies, {trials}")
+    studies, trials = export_study(campaign, output, db)
+    print(f"wrote {output}: {studies} studies, {format_count(trials, 'trial')}")
     print(f"Next:\n  optuna-dashboard {shlex.quote(f'sqlite:///{output}')}")

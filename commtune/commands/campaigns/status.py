@@ -62,22 +62,14 @@ def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[s
     return {
         "campaign": campaign.name + describe_kind(campaign),
         "state": describe_state(campaign),
-        "trials": str(campaign.trials),
-        "runs": str(campaign.runs),
-        "failed": str(campaign.failed),
-        "lost": str(campaign.lost),
+        **{name: str(getattr(campaign, name)) for name in ("trials", "runs", "failed", "lost")},
         "measured": text.format_wall_time(campaign.wall_s),
         "best confirmed speedup": describe_speedup(campaign, share),
     }
 
 
 def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
-    """What a scheduler does for a campaign, and did; empty where it has nothing to do with it.
-
-    Args:
-        is_old: jobs may be over by now, as the scheduler doesn't answer.
-        no_accounts: why slurmdbd gives no answer.
-    """
+    """What a scheduler does for a campaign, and did; empty where it has nothing to do with it."""
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
     kind = stored.scheduler_of(campaign)

@@ -24,6 +24,8 @@ from commtune.tuner.statistics.machine_states import ALL
 _FEWEST_LEFT_OUT = 2
 #: More runs than these are no advice: drift and load change in the meantime.
 _MOST_RUNS = 10_000
+#: What ``--json`` has of the result as it stands.
+_COUNTED = ("trials", "later_trials", "runs", "wall_s", "benchmark_s", "oversubscribed")
 
 
 def campaign_summary(
@@ -65,12 +67,7 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
     return {
         "campaign": plan.name,
         "database": where,
-        "trials": report.trials,
-        "later_trials": report.later_trials,
-        "runs": report.runs,
-        "wall_s": report.wall_s,
-        "benchmark_s": report.benchmark_s,
-        "oversubscribed": report.oversubscribed,
+        **{name: getattr(report, name) for name in _COUNTED},
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "conclusion": conclusion_data(report),
@@ -164,8 +161,8 @@ def _is_untried(plan: Plan, report: CampaignResult) -> bool:
 
 def _rows(profile: Profile, level: float) -> list[dict[str, str]]:
     """A row a size over all machine states; below it one a state, where several are known."""
-    inside = [p for p in profile.points if p.bytes in _inside(profile)]
-    shown = sorted(displayed_points(inside), key=lambda point: (point.bytes, point.speed != ALL))
+    inside = displayed_points(profile.points_inside)
+    shown = sorted(inside, key=lambda point: (point.bytes, point.speed != ALL))
     return [_row(profile, point, level) for point in shown]
 
 
@@ -227,7 +224,7 @@ def _brings(profile: Profile, name: str) -> str:
     telling = {
         size: gain
         for size, gain in measured.items()
-        if size in _inside(profile) and gain.pairs >= _FEWEST_LEFT_OUT and not gain.is_too_noisy
+        if size in profile.sizes and gain.pairs >= _FEWEST_LEFT_OUT and not gain.is_too_noisy
     }
     if not telling:
         return ""
@@ -273,7 +270,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         )
     said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
-        hurt = [p for p in profile.points if p.is_slower and p.bytes not in _inside(profile)]
+        hurt = [p for p in profile.points if p.is_slower and p.bytes not in profile.sizes]
         if hurt:
             sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
             said.append(f"{profile.name} is slower than the default at {sizes}.")
@@ -298,7 +295,7 @@ def _conclusions(conclusion: Conclusion, likely: Sequence[Profile] = ()) -> list
         )
     more = conclusion.more
     # What is likely says itself how many more runs would tell.
-    if more and not any(one.bytes_low <= more.bytes <= one.bytes_high for one in likely):
+    if more and not any(more.bytes in one.sizes for one in likely):
         said.append(f"{more.why}: {_more_runs(more)}")
     said += _spoilt(conclusion.spent.values())
     said += [
@@ -322,10 +319,8 @@ def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
     """Runs that failed, and what befell others from outside."""
     said = []
     if failures := sum((Counter(phase.failures) for phase in phases), Counter[str]()):
-        runs, default = (
-            text.format_count(failures.total(), "run"),
-            sum(p.default_failed for p in phases),
-        )
+        runs = text.format_count(failures.total(), "run")
+        default = sum(phase.default_failed for phase in phases)
         counts = wording.format_outcomes(failures)
         said.append(f"{runs} failed ({counts}), {default} of the default; see 'commtune report'")
     if lost := sum(phase.lost for phase in phases):
@@ -335,10 +330,6 @@ def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
         runs = text.format_count(disturbed, "run")
         said.append(f"background load during {runs}; see 'commtune report'")
     return said
-
-
-def _inside(profile: Profile) -> range:
-    return range(profile.bytes_low, profile.bytes_high + 1)
 
 
 def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str:
@@ -373,9 +364,7 @@ def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str
 
 def _surest(profiles: Sequence[Profile]) -> Profile:
     """The one with the highest lower end at some size."""
-    return max(
-        profiles, key=lambda one: max(p.gain.low for p in one.points if p.bytes in _inside(one))
-    )
+    return max(profiles, key=lambda one: max(p.gain.low for p in one.points_inside))
 
 
 def _worth_asking(plan: Plan, faster: Sequence[Profile]) -> int:
@@ -383,8 +372,8 @@ def _worth_asking(plan: Plan, faster: Sequence[Profile]) -> int:
     gains = {
         point.bytes: point.gain.low
         for profile in faster
-        for point in profile.points
-        if point.verdict is Verdict.FASTER and point.bytes in _inside(profile)
+        for point in profile.points_inside
+        if point.verdict is Verdict.FASTER
     }
     if gains:
         return max(gains, key=lambda size: gains[size])

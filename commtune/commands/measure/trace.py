@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,7 +63,8 @@ def trace_command(
     print(f"{workload.operation}, {ranks} ranks, {traced.library}: {execution.followed}")
     _print_reasons(traced)
     _print_settings(traced)
-    _print_lines(traced.lines)
+    if traced.lines:
+        print("\n".join(["", *traced.lines]))
     _print_fingerprints(execution, traced.default, workload)
 
 
@@ -100,13 +100,6 @@ def _print_settings(traced: TraceResult) -> None:
     if rows:
         print()
         print(text.format_table(("variable", "asked for", traced.library, "value", ""), rows))
-
-
-def _print_lines(lines: Sequence[str]) -> None:
-    if lines:
-        print()
-    for line in lines:
-        print(line)
 
 
 def _print_fingerprints(execution: Execution, default: Execution, workload: Workload) -> None:

@@ -23,21 +23,15 @@ if TYPE_CHECKING:
     from commtune.campaign.loading import CampaignSpec
 
 
-def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:
+def _sections(found: Sequence[NamedFinding]) -> Iterator[str]:
     effects = [one for one in found if one.finding.setting]
     rest = [one for one in found if not one.finding.setting]
     sources = list(dict.fromkeys(one.source for one in (*effects, *rest)))
-    if effects:
-        yield "effects of settings"
-    for one in effects:
-        yield from _described(one, sources)
-    if rest:
-        yield ("\n" if effects else "") + "observations"
-    for one in rest:
-        yield from _described(one, sources)
-    yield "\nsources"
-    for number, source in enumerate(sources, 1):
-        yield _wrap(f"[{number}] {source}", "  ")
+    for title, group in (("effects of settings", effects), ("observations", rest)):
+        if group:
+            yield "\n".join([title, *(line for one in group for line in _described(one, sources))])
+    numbered = (_wrap(f"[{number}] {source}", "  ") for number, source in enumerate(sources, 1))
+    yield "\n".join(["sources", *numbered])
 
 
 def _described(one: NamedFinding, sources: Sequence[str]) -> Iterator[str]:
@@ -92,7 +86,7 @@ def findings_list_command(
     elif not found:
         print(f"no paper that commtune knows measured on {system}")
     else:
-        print("\n".join(_lines(found)))
+        print("\n\n".join(_sections(found)))
 
 
 def findings_reproduce_command(

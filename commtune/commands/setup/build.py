@@ -11,7 +11,8 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.setup.installation import Build, build_benchmark, build_tuner
-from commtune.commands.options import JsonOption, print_json
+from commtune.commands.options import JsonOption, print_json, word_flag
+from commtune.model import GpuKind
 
 
 def build_command(
@@ -40,6 +41,7 @@ def build_command(
         else:
             print(_tuner_lines(library))
         return
+    word_flag("--gpu", gpu, ("auto", *GpuKind))
     found = build_benchmark(mpi, gpu, arch or (), log, again=again)
     if json_output:
         print_json(_plain(found))
@@ -89,13 +91,9 @@ def _state(backend: str, waived: Mapping[str, str]) -> str:
 
 
 def _plain(build: Build) -> dict[str, Any]:
-    mpi, built = build.mpi, build.built
+    built, of_mpi = build.built, ("flavour", "version", "compiler")
     return {
-        "mpi": {
-            "flavour": str(mpi.flavour),
-            "version": mpi.version,
-            "compiler": str(mpi.compiler),
-        },
+        "mpi": {name: str(getattr(build.mpi, name)) for name in of_mpi},
         "gpu": build.toolchain.plain() if build.toolchain else None,
         "executable": str(built.executable),
         "compiled": built.is_new,

@@ -138,11 +138,7 @@ def check_plain(value: Any, depth: int = 0) -> None:
 
 
 def _value(column: sa.Column[Any], plain: Any) -> Any:
-    """Converts a JSON value to that of a column.
-
-    Raises:
-        BadRow: the column can't hold the value.
-    """
+    """Converts a JSON value to that of a column, or refuses it as a ``BadRow``."""
     kind = kind_of(column.table.name, column.name)
     if plain is None:
         if column.nullable:

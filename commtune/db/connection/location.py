@@ -31,8 +31,8 @@ VERSION_TABLE = "commtune_schema"
 #: The variable with the seconds that a campaign waits for a database that it can't use now.
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
-#: The default for a server that is unreachable: it will be restarted, unlike a held lock.
-_AWAY_S = 3600.0
+#: ``usual_s`` for a server that is unreachable: it will be restarted, unlike a held lock.
+AWAY_S = 3600.0
 _ATTEMPT_S = 10.0
 
 ELSEWHERE = "name another database with --db or COMMTUNE_DB"
@@ -68,10 +68,7 @@ def database_url(option: str | None) -> str:
 
         chosen = str(Path(platformdirs.user_data_dir("commtune")) / "commtune.db")
     if not chosen.isprintable():  # also refuses bytes that are not UTF-8
-        raise UserError(
-            f"the database's name {chosen[:60]!r} is no plain text",
-            hint=ELSEWHERE,
-        )
+        raise UserError(f"the database's name {chosen[:60]!r} is no plain text", hint=ELSEWHERE)
     if chosen.startswith("unix:") and "://" not in chosen:
         return f"unix://{Path(chosen.removeprefix('unix:')).expanduser().absolute()}"
     if "://" not in chosen:
@@ -141,6 +138,9 @@ def refuse_service(url: str) -> None:
 def wait_s(usual_s: float = _WAIT_S) -> float:
     """Returns how long a campaign waits for a locked database or a full disk, seconds.
 
+    Args:
+        usual_s: without COMMTUNE_DB_WAIT.
+
     Raises:
         UserError: COMMTUNE_DB_WAIT is no finite number from 0 up.
     """
@@ -155,15 +155,6 @@ def wait_s(usual_s: float = _WAIT_S) -> float:
             hint=f"a number from 0 up; without it, {usual_s:.0f}",
         )
     return seconds
-
-
-def away_s() -> float:
-    """Returns how long a campaign waits for a server that can't be reached, seconds.
-
-    Raises:
-        UserError: as for ``wait_s``.
-    """
-    return wait_s(_AWAY_S)
 
 
 def busy_s() -> float:
@@ -225,14 +216,28 @@ class Away(DatabaseFault):
     """The server can't be reached; the transaction may or may not have been committed."""
 
 
-def _check_schema(revision: object, shown: str) -> None:
-    """Refuses a database that this version can't use; revisions are ordered by their number.
+def can_upgrade(revision: str) -> bool:
+    """Whether there are migrations from a revision to that of this version."""
+    return _FIRST_SCHEMA <= revision < SCHEMA
+
+
+def check_revision(revision: object, tables: Collection[str], shown: str) -> None:
+    """Refuses a database that this version can't read; revisions are ordered by their number.
+
+    Args:
+        revision: the stored revision; empty where there is none.
+        tables: names of the tables in the database.
 
     Raises:
-        DatabaseFault: the revision is older, newer, or unknown.
+        NoAnswer: the database is empty.
+        DatabaseFault: it is not commtune's, or its revision is older, newer, or unknown.
     """
     if revision == SCHEMA or revision in _SLOWER:
         return
+    if not revision and not tables:
+        raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
+    if not revision:
+        raise DatabaseFault(f"the database {shown} is not commtune's", hint=ELSEWHERE)
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
         raise DatabaseFault(
             f"the database {shown} has the unknown schema {revision!r}",
@@ -255,33 +260,6 @@ def _check_schema(revision: object, shown: str) -> None:
         f"the database {shown} has the newer schema {revision}; this commtune knows {SCHEMA}",
         hint="update commtune: pip install --upgrade commtune",
     )
-
-
-def can_upgrade(revision: str) -> bool:
-    """Whether there are migrations from a revision to that of this version."""
-    return _FIRST_SCHEMA <= revision < SCHEMA
-
-
-def check_revision(revision: object, tables: Collection[str], shown: str) -> None:
-    """Refuses a database that this version can't read.
-
-    Args:
-        revision: the stored revision; empty where there is none.
-        tables: names of the tables in the database.
-
-    Raises:
-        NoAnswer: the database is empty.
-        DatabaseFault: it is not commtune's, or has another schema.
-    """
-    if revision:
-        _check_schema(revision, shown)
-    elif tables:
-        raise DatabaseFault(
-            f"the database {shown} is not commtune's",
-            hint=ELSEWHERE,
-        )
-    else:
-        raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
 
 
 @dataclass(frozen=True)

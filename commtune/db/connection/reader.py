@@ -22,6 +22,7 @@ from commtune.db.connection.read_only import (
     read_only_uri,
     require_private,
 )
+from commtune.db.damage import Damage, read_rows
 
 #: The page cache of a connection that stays open, KiB: enough for profiles, but not for all runs.
 _CACHE_KIB = 16 << 10
@@ -32,10 +33,11 @@ _KEPT: ContextVar[tuple[str, Callable[[], location.Rows]] | None] = ContextVar(
 
 
 @contextmanager
-def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Rows]:
+def open_for_reading(db: str | None, *, snapshot: bool = True) -> Iterator[location.Rows]:
     """Opens a database for reading only; it is neither created nor upgraded.
 
     Args:
+        db: as for ``database_url``.
         snapshot: whether all queries see the database as it was at the first one. Not for readers
             that take minutes, as a writer may have to wait for the end of a snapshot.
 
@@ -43,7 +45,7 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
         NoAnswer: there is no database yet.
         DatabaseFault: it can't be read, or has another schema.
     """
-    kept = _KEPT.get()
+    kept, url = _KEPT.get(), location.database_url(db)
     if kept is not None and kept[0] == url:
         yield kept[1]()
         return
@@ -63,10 +65,29 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
             yield rows
 
 
+def read_stored(
+    db: str | None,
+    statement: str,
+    given: Mapping[str, Any],
+    table: str,
+    key: str = "id",
+    *,
+    tell: Callable[[Damage], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Returns the undamaged rows of a single statement (see ``open_for_reading``, ``read_rows``).
+
+    Args:
+        given: the values of its parameters, by name.
+    """
+    with open_for_reading(db) as rows:
+        found = rows(statement, given)
+    return read_rows(found, table, key, tell=tell)
+
+
 @contextmanager
-def keep_open(url: str) -> Iterator[None]:
+def keep_open(db: str | None) -> Iterator[None]:
     """Lets all calls of ``open_for_reading`` for this database inside share one connection."""
-    with open_for_reading(url) as rows, _kept(url, lambda: rows):
+    with open_for_reading(db) as rows, _kept(location.database_url(db), lambda: rows):
         yield
 
 

@@ -1,7 +1,7 @@
 """Finds the best stored profiles for an operation and a size, by the tables of profiles alone.
 
 The start of ``commtune best`` waits for this module, so it imports no SQLAlchemy. All functions
-raise DatabaseFault if the database can't be read.
+raise DatabaseFault if the database can't be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from commtune.db.connection.location import Rows
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.reader import read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     HINTED,
@@ -133,14 +133,12 @@ def find_candidates(
     """Returns the profiles that answer a question, newest first, as rows of a few columns.
 
     Args:
-        op: the operation's name.
         bytes: message size, bytes.
         asked: the conditions, of which those that are ``None`` don't count: ``nodes``, ``ranks``,
             ``system`` (part of its name, or its fingerprint), ``backend``, ``campaign``;
             ``min_pairs``, the least number of pairs at each of the profile's sizes; ``min_days``,
             ``min_sessions``, ``min_nodes``, the least number of distinct days (UTC), sessions and
             nodes of the runs that confirmed it.
-        limit: the most rows.
         newest: return this many, and all others of the same systems, stacks and shapes.
 
     Raises:
@@ -194,13 +192,12 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     ]
 
 
-def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
+def measured_sizes(db: str | None, op: str, campaign: str | None = None) -> list[int]:
     """Returns the message sizes (bytes) that profiles were measured at or end at, ascending."""
     filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
-    with open_for_reading(url) as rows:
-        found = rows(_SIZES.format(asked=_OF_OPERATION, filters=filters), given)
-    return sorted(row["bytes"] for row in read_rows(found, "sizes", "bytes"))
+    statement = _SIZES.format(asked=_OF_OPERATION, filters=filters)
+    return sorted(row["bytes"] for row in read_stored(db, statement, given, "sizes", "bytes"))
 
 
 def _evidence_for(
@@ -244,10 +241,10 @@ def _best_row(
     nearest: int | None = size
     if size not in inside:
         nearest = min(inside or sizes, key=lambda known: size_distance(known, size), default=None)
-    names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
+    names = ("system_fingerprint", "stack_fingerprint", "level", "minimum_gain", "note")
     return BestRow(
         **common_fields(row),
-        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        **{name: row[name] for name in names},
         **measured,
         conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,
@@ -296,7 +293,6 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
 
     Args:
         size: bytes; 0 if the question is about no particular one.
-        given: the conditions of the question, by name.
     """
     sizes = [format_size(size)] if size else []
     asked = ", ".join(

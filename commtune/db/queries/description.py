@@ -1,6 +1,6 @@
 """Reads the description of a single campaign, and what else reports say of it besides its runs.
 
-All functions raise DatabaseFault if the database can't be read.
+All functions raise DatabaseFault if the database can't be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from commtune.db.connection.location import Rows
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows, refuse_damage
 from commtune.db.lock_owner import LockOwner
 from commtune.db.queries.profiles import (
@@ -44,69 +44,56 @@ WHERE c.name = :name ORDER BY x.id DESC LIMIT 1
 """
 
 
-def describe_campaign(url: str, name: str) -> CampaignDescription:
+def describe_campaign(db: str | None, name: str) -> CampaignDescription:
     """Returns the description of a campaign.
 
     Raises:
         UnknownName: there is none of this name; the hint lists similar ones.
-        NoAnswer: there is no database yet.
     """
-    with open_for_reading(url) as rows:
+    with open_for_reading(db) as rows:
         found = rows(_CAMPAIGN, {"name": name})
         if not found:
             raise unknown_campaign(rows, name)
-    return _description(read_rows(found, "campaigns", tell=refuse_damage)[0])
+    row = read_rows(found, "campaigns", tell=refuse_damage)[0]
+    names = ("id", "name", "seed", "simulated", "created", "finished", "site", "folder")
+    taken = {name: row[name] for name in (*names, "what", "settings", "space")}
+    return CampaignDescription(**taken, **where_measured(row))
 
 
-def load_own_profile(url: str, reference: str) -> tuple[ProfileAnswer, CampaignDescription]:
+def load_own_profile(db: str | None, reference: str) -> tuple[ProfileAnswer, CampaignDescription]:
     """Returns a stored profile of this site, and its campaign.
 
     Raises:
-        UnknownName, NoAnswer: as for ``load_profile``.
+        UnknownName: as for ``load_profile``.
         UserError: another site measured it.
     """
-    answer = load_profile(url, reference)
+    answer = load_profile(db, reference)
     answer.require_own()
-    return answer, describe_campaign(url, answer.campaign)
+    return answer, describe_campaign(db, answer.campaign)
 
 
-def detectable_gains(url: str, name: str) -> dict[int, float]:
+def detectable_gains(db: str | None, name: str) -> dict[int, float]:
     """Returns the gain that a campaign detects with 90 % probability, by size (bytes).
 
     It is empty if the last conclusion of the campaign doesn't have it.
     """
-    with open_for_reading(url) as rows:
-        found = rows(_CONCLUSION, {"name": name})
-    sound = read_rows(found, "conclusions")
+    sound = read_stored(db, _CONCLUSION, {"name": name}, "conclusions")
     gains = (sound[0]["conclusion"].get("detectable") if sound else None) or {}
     return {int(size): gain for size, gain in gains.items() if gain is not None}
 
 
-def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
+def benchmark_header(db: str | None, campaign_id: int) -> Mapping[str, Any] | None:
     """Returns the benchmark's header of a successful run of a campaign; ``None`` without one."""
-    with open_for_reading(url) as rows:
-        found = rows(_HEADER, {"campaign": campaign_id})
-    sound = read_rows(found, "runs")
+    sound = read_stored(db, _HEADER, {"campaign": campaign_id}, "runs")
     return sound[0]["header"] if sound else None
 
 
-def find_holder(url: str, campaign_id: int) -> LockOwner | None:
+def find_holder(db: str | None, campaign_id: int) -> LockOwner | None:
     """Returns the holder of a campaign's lock, dead or alive; ``None`` if it is free."""
-    with open_for_reading(url) as rows:
-        found = rows(
-            "SELECT * FROM locks WHERE campaign_id = :campaign", {"campaign": campaign_id}
-        )
-    sound = read_rows(found, "locks", "campaign_id", tell=refuse_damage)
+    asked = "SELECT * FROM locks WHERE campaign_id = :campaign"
+    given = {"campaign": campaign_id}
+    sound = read_stored(db, asked, given, "locks", "campaign_id", tell=refuse_damage)
     return LockOwner.from_row(sound[0]) if sound else None
-
-
-def _description(row: Mapping[str, Any]) -> CampaignDescription:
-    taken = ("id", "name", "seed", "simulated", "created", "finished", "site", "folder")
-    plain = ("what", "settings", "space")
-    return CampaignDescription(
-        **{key: row[key] for key in (*taken, *plain)},
-        **where_measured(row),
-    )
 
 
 def unknown_campaign(rows: Rows, name: str) -> UnknownName:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import LARGEST, write_numbers
 from commtune.db.records import StackRecord, SystemRecord
@@ -76,7 +76,6 @@ class RunLine:
         id: row number, ascending in the order of registration.
         state: ``running`` or ``stored``; only stored runs have an outcome.
         started_at: seconds since 1970.
-        wall_s: wall time, seconds.
         environment: the configuration; empty for the default.
         nodes: node names, separated by commas; ``None`` without a scheduler.
         output_tail: the end of its output; ``None`` if not requested.
@@ -132,7 +131,7 @@ class PhaseTotal:
 
 
 def list_runs(
-    url: str,
+    db: str | None,
     campaign_id: int,
     *,
     before: int | None = None,
@@ -145,7 +144,6 @@ def list_runs(
 
     Args:
         before: only runs older than the one of this number (``RunLine.id``).
-        limit: the most runs.
         run: only the run of this name, with the end of its output.
     """
     given = {"run": run, "phase": phase, "outcome": outcome}
@@ -154,30 +152,23 @@ def list_runs(
     statement = _RUNS.format(more="" if run is None else ", r.output_tail", filters=filters)
     last = LARGEST if before is None else min(before, LARGEST)
     values = {"campaign": campaign_id, "before": last, "limit": limit, **given}
-    with open_for_reading(url) as rows:
-        found = rows(statement, values)
-    return [RunLine(**row) for row in read_rows(found, "runs")]
+    return [RunLine(**row) for row in read_stored(db, statement, values, "runs")]
 
 
-def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
+def list_trials(db: str | None, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
     """Returns at most ``limit`` configurations of a campaign by number, from ``first`` on."""
     values = {"campaign": campaign_id, "first": min(first, LARGEST), "limit": limit}
-    with open_for_reading(url) as rows:
-        found = rows(_TRIALS, values)
-    sound = read_rows(found, "trials", "number")
-    return [TrialLine(**row) for row in sound]
+    return [TrialLine(**row) for row in read_stored(db, _TRIALS, values, "trials", "number")]
 
 
-def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
+def count_phases(db: str | None, campaign_id: int) -> list[PhaseTotal]:
     """Returns the totals of a campaign's phases, in the order in which they began."""
-    with open_for_reading(url) as rows:
-        found = rows(_PHASES, {"campaign": campaign_id})
-    sound = read_rows(found, "runs", "phase")
+    sound = read_stored(db, _PHASES, {"campaign": campaign_id}, "runs", "phase")
     return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in sound]
 
 
 def list_canaries(
-    url: str, campaign_id: int, phases: Iterable[Phase], most_runs: int
+    db: str | None, campaign_id: int, phases: Iterable[Phase], most_runs: int
 ) -> list[float]:
     """Returns the core-to-core round trips (seconds) before each size, in successful runs.
 
@@ -185,7 +176,7 @@ def list_canaries(
         most_runs: the most runs; of more, evenly spaced ones are taken.
     """
     words = ", ".join(f"'{phase}'" for phase in phases)
-    with open_for_reading(url) as rows:
+    with open_for_reading(db) as rows:
         found = rows(_RUNS_OF_PHASES.format(phases=words), {"campaign": campaign_id})
         runs = [
             row
@@ -204,41 +195,38 @@ def list_canaries(
     return [row["canary_s"] for row in sound]
 
 
-def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
+def best_single_run(db: str | None, campaign_id: int) -> tuple[int, float] | None:
     """Returns the size (bytes) at which the search's best run beats the default's best by most.
 
     The second value is the ratio of their times. It is a score and no speedup, because the
     shortest of many runs is mostly luck. ``None`` without such runs.
     """
-    with open_for_reading(url) as rows:
-        found = rows(_SINGLE_RUNS, {"campaign": campaign_id})
+    given = {"campaign": campaign_id}
     ratios = [
         (row["default_s"] / row["shortest_s"], row["bytes"])
-        for row in read_rows(found, "measurements", "bytes")
+        for row in read_stored(db, _SINGLE_RUNS, given, "measurements", "bytes")
         if row["default_s"] and row["shortest_s"]
     ]
     ratio, size = max(ratios, default=(0.0, 0))
     return (size, ratio) if ratio else None
 
 
-def list_systems(url: str) -> list[tuple[SystemRecord, int]]:
+def list_systems(db: str | None) -> list[tuple[SystemRecord, int]]:
     """Returns all machines, newest first, each with its number of campaigns."""
-    return [(SystemRecord(*found), n) for *found, n in _with_counts(url, "systems", "name")]
+    return [(SystemRecord(*found), n) for *found, n in _with_counts(db, "systems", "name")]
 
 
-def list_stacks(url: str) -> list[tuple[StackRecord, int]]:
+def list_stacks(db: str | None) -> list[tuple[StackRecord, int]]:
     """Returns all communication software, newest first, each with its number of campaigns."""
-    return [(StackRecord(*found), n) for *found, n in _with_counts(url, "stacks", "text")]
+    return [(StackRecord(*found), n) for *found, n in _with_counts(db, "stacks", "text")]
 
 
-def _with_counts(url: str, table: str, words: str) -> list[tuple[Any, ...]]:
+def _with_counts(db: str | None, table: str, words: str) -> list[tuple[Any, ...]]:
     key = f"{table.removesuffix('s')}_id"
     statement = (
         f"SELECT x.id, x.fingerprint, x.{words} AS words, x.description,"
         f" (SELECT COUNT(*) FROM campaigns c WHERE c.{key} = x.id) AS campaigns"
         f" FROM {table} x ORDER BY x.id DESC"
     )
-    with open_for_reading(url) as rows:
-        found = rows(statement, {})
-    sound = read_rows(found, table)
+    sound = read_stored(db, statement, {}, table)
     return [(r["fingerprint"], r["words"], r["description"], r["campaigns"]) for r in sound]

@@ -2,7 +2,7 @@
 
 The start of ``commtune best`` waits for this module, so it imports no SQLAlchemy. All statements
 are valid for both SQLite and PostgreSQL. All functions raise DatabaseFault if the database can't
-be read.
+be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from commtune.db.connection.location import Rows, is_service
+from commtune.db.connection.location import Rows, database_url, is_service
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
@@ -52,7 +52,7 @@ FROM profile_points WHERE profile_id IN ({ids}) {at} ORDER BY profile_id, place
 """
 
 
-def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAnswer:
+def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> ProfileAnswer:
     """Returns a profile with all its evidence.
 
     Args:
@@ -62,9 +62,8 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
 
     Raises:
         UnknownName: no profile, or several, have this name.
-        NoAnswer: there is no database yet.
     """
-    if is_service(url):
+    if is_service(url := database_url(db)):
         from commtune.db import remote  # imported here, to start faster without a service
 
         return remote.load_profile(url, ref)
@@ -92,14 +91,10 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
     )
 
 
-def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> list[Profile]:
-    """Returns the profiles that a campaign confirmed, in the order of ``find_profiles``.
-
-    Raises:
-        NoAnswer: there is no database yet.
-    """
+def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) -> list[Profile]:
+    """Returns the profiles that a campaign confirmed, in the order of ``find_profiles``."""
     wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
-    with open_for_reading(url) as rows:
+    with open_for_reading(db) as rows:
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
         found = {row["id"]: row for row in read_rows(stored, "profiles")}
         evidence = read_evidence(rows, list(found))
@@ -109,13 +104,9 @@ def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> lis
     ]
 
 
-def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
-    """Returns all profiles, or those of a campaign: newest first, then by operation and size.
-
-    Raises:
-        NoAnswer: there is no database yet.
-    """
-    if is_service(url):
+def find_profiles(db: str | None, campaign: str | None = None) -> list[StoredProfile]:
+    """Returns all profiles, or those of a campaign: newest first, then by operation and size."""
+    if is_service(url := database_url(db)):
         from commtune.db import remote
 
         return remote.find_profiles(url, campaign)
@@ -127,10 +118,7 @@ def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfil
     where = "WHERE c.name = :campaign" if campaign is not None else ""
     given = {} if campaign is None else {"campaign": campaign}
     stored = rows(f"{PROFILE.format(more='')} {where} {_NEWEST_FIRST}", given)
-    return [
-        StoredProfile(**common_fields(row), stack=row["stack"], system=row["system"])
-        for row in read_rows(stored, "profiles")
-    ]
+    return [StoredProfile(**common_fields(row)) for row in read_rows(stored, "profiles")]
 
 
 def read_evidence(
@@ -176,23 +164,29 @@ def build_point(row: Mapping[str, Any]) -> PointEvidence:
 def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields that ``StoredProfile`` and ``BestRow`` share, from a row."""
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict", "site")
+    further = ("bytes_low", "bytes_high", "simulated", "created", "system", "stack")
+    known = {name: row[name] for name in (*names, *further)}
+    return {"configuration": Configuration(row["environment"]), **known}
+
+
+def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of ``Profile`` that are stored as one document.
+
+    Raises:
+        DatabaseFault: a part of it is not readable.
+    """
+    from commtune.db.codec import load_model
+
+    kinds = {"contributions": VariableEffect, "boundaries": RangeBoundary}
     return {
-        **{
-            name: row[name] for name in (*names, "bytes_low", "bytes_high", "simulated", "created")
-        },
-        "configuration": Configuration(row["environment"]),
+        name: tuple(load_model(kind, one) for one in stored.get(name) or ())
+        for name, kind in kinds.items()
     }
 
 
 def _details(row: Mapping[str, Any]) -> dict[str, Any]:
-    from commtune.db.codec import load_model
-
-    kinds = {"contributions": VariableEffect, "boundaries": RangeBoundary}
     try:
-        return {
-            name: tuple(load_model(kind, one) for one in row["details"].get(name) or ())
-            for name, kind in kinds.items()
-        }
+        return load_details(row["details"])
     except DatabaseFault as error:
         damage = Damage("profiles", str(row["id"]), "details", error.message)
         raise DamagedRows(str(damage)) from error

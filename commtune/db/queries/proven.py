@@ -26,7 +26,7 @@ WHERE c.name = :campaign
 
 
 def proven_profiles(
-    url: str, workload: Workload, names: Sequence[str] | None = None
+    db: str | None, workload: Workload, names: Sequence[str] | None = None
 ) -> list[StoredProfile]:
     """Returns the proven profiles of some campaigns, without those of replays.
 
@@ -40,7 +40,7 @@ def proven_profiles(
         NoAnswer: there is no database yet.
         UnknownName: there is no campaign of one of these names.
     """
-    with open_for_reading(url) as rows:
+    with open_for_reading(db) as rows:
         known = campaign_names(rows) if names is not None else []
         if unknown := [name for name in names or () if name not in known]:
             raise UnknownName(
@@ -56,17 +56,13 @@ def proven_profiles(
         number: max((p["low"] for p in points if not p["is_guard"]), default=0.0)
         for number, points in evidence.items()
     }
-    profiles = [
-        StoredProfile(**common_fields(row), stack=row["stack"], system=row["system"])
-        for row in found
-        if row["id"] in gains
-    ]
+    profiles = [StoredProfile(**common_fields(row)) for row in found if row["id"] in gains]
     return sorted(profiles, key=lambda one: (not one.is_about(workload), -gains[one.id]))
 
 
-def mean_run_s(url: str, campaign: str) -> float | None:
+def mean_run_s(db: str | None, campaign: str) -> float | None:
     """Returns the mean wall time of a campaign's runs, seconds; ``None`` without runs."""
-    with open_for_reading(url) as rows:
+    with open_for_reading(db) as rows:
         (row,) = rows(_COST, {"campaign": campaign})
     found: float | None = row["mean_s"]
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commtune.db.connection.location import Rows, is_service
+from commtune.db.connection.location import Rows, database_url, is_service
 from commtune.db.connection.reader import keep_open, open_for_reading
 from commtune.db.damage import read_rows
 from commtune.db.queries.description import unknown_campaign
@@ -117,14 +117,14 @@ class Results:
         return (*values, *end) if end else ()
 
 
-def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
+def find_results(db: str | None, campaigns: Sequence[str] = ()) -> Results:
     """Returns the measurements of these campaigns, or of all if there are no names.
 
     Raises:
         UnknownName: there is no such campaign.
         NoAnswer: there is no database yet.
     """
-    if is_service(url):
+    if is_service(url := database_url(db)):
         return _ask_for_results(url, campaigns)
     with open_for_reading(url) as rows:
         stored = read_rows(rows(_CAMPAIGNS, {}), "campaigns")
@@ -152,7 +152,7 @@ def _ask_for_results(url: str, campaigns: Sequence[str]) -> Results:
 
 
 def read_results_page(
-    url: str,
+    db: str | None,
     campaign: str,
     *,
     after: int = 0,
@@ -164,14 +164,13 @@ def read_results_page(
     Args:
         after: number of the last run on the page before; 0 for the first page.
         newest: ``ResultsPage.newest`` of the first page; ``None`` for that page.
-        limit: the most runs.
 
     Raises:
         UnknownName: there is no such campaign.
         NoAnswer: there is no database yet.
     """
-    with keep_open(url), open_for_reading(url) as rows:
-        found = find_results(url, [campaign])
+    with keep_open(db), open_for_reading(db) as rows:
+        found = find_results(db, [campaign])
         (number,) = found.campaigns
         newest = found.newest if newest is None else newest
         asked = {"campaign": number, "newest": newest, "limit": limit, "after": after}

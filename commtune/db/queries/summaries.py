@@ -62,9 +62,9 @@ SELECT * FROM (
 """
 
 
-def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSummary]:
+def list_summaries(db: str | None, campaign_id: int | None = None) -> list[CampaignSummary]:
     """Returns the summaries of all campaigns, newest first, or of a single one."""
-    with open_for_reading(url) as rows:
+    with open_for_reading(db) as rows:
         totals, best = _run_totals(rows, campaign_id), _best_gains(rows, campaign_id)
         jobs = _open_jobs(rows, campaign_id)
         held = living_holders(rows("SELECT * FROM locks", {}))

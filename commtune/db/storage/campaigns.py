@@ -154,12 +154,7 @@ def require_idle(connection: Connection, campaign_id: int, done: str) -> None:
 
 
 def _changeable(spec: CampaignRecord) -> dict[str, Any]:
-    return {
-        "settings": spec.settings,
-        "space": spec.space,
-        "space_key": spec.space_key,
-        "folder": spec.folder,
-    }
+    return {name: getattr(spec, name) for name in ("settings", "space", "space_key", "folder")}
 
 
 def _described(connection: Connection, table: Table, known: Any, **words: str) -> int:

@@ -95,14 +95,8 @@ class StoredCourse(Transactions):
 
     @waits_for_database
     def add_execution(self, campaign_id: int, execution: model.Execution) -> None:
-        values = {
-            "followed": execution.followed,
-            "fingerprints": execution.fingerprints,
-            "said": execution.said,
-            "why": execution.why,
-            "became": execution.became,
-            "created": time.time(),
-        }
+        names = ("followed", "fingerprints", "said", "why", "became")
+        values = {name: getattr(execution, name) for name in names} | {"created": time.time()}
         with self._write() as connection:
             key = {
                 "campaign_id": campaign_id,

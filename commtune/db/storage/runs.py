@@ -45,6 +45,8 @@ _MEASURED = (
     "operation", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
     "canary_s", "canary_after_s", "wrong",
 )  # fmt: skip
+#: Columns of runs whose values are those of ``model.Run`` as they are.
+_AS_STORED = ("session", "operation", "started_at", "detail", "other_load")
 #: The columns of the time, and of the machine's state before and after it.
 _TIMED = ("median_s", "canary_s", "canary_after_s")
 
@@ -321,29 +323,18 @@ def _stored(campaign_id: int, phase: Phase | None) -> list[Any]:
 
 
 def _ended_runs(campaign_id: int, first: int, last: int, phase: Phase | None) -> Select[Any]:
-    names = (
-        RUNS.c.session,
-        RUNS.c.outcome,
-        RUNS.c.operation,
-        RUNS.c.wall_s,
-        RUNS.c.oversubscribed,
-        RUNS.c.detail,
-    )
-    where = (RUNS.c.nodes, RUNS.c.distance)
+    names = (*_AS_STORED, "id", "outcome", "wall_s", "oversubscribed", "nodes", "distance")
     return (
-        _select_runs(
-            RUNS.c.id, RUNS.c.started_at, RUNS.c.other_load, *names, *where, RUNS.c.workload
-        )
+        _select_runs(*(RUNS.c[name] for name in names), RUNS.c.workload)
         .where(*_stored(campaign_id, phase), RUNS.c.id.between(first, last))
         .order_by(RUNS.c.id)
     )
 
 
 def _stored_run(row: Any, measured: Sequence[SizeTime]) -> model.Run:
-    plain = ("session", "operation", "started_at", "detail", "other_load")
     return model.Run(
         **_planned(row),
-        **{name: getattr(row, name) for name in plain},
+        **{name: getattr(row, name) for name in _AS_STORED},
         oversubscribed=bool(row.oversubscribed),
         outcome=Outcome(row.outcome),
         wall_s=row.wall_s or 0.0,

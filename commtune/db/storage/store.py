@@ -14,12 +14,11 @@ from dataclasses import replace
 
 from sqlalchemy import exists, select, update
 
-from commtune.db import locks
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
 from commtune.db.lock_owner import LockOwner
-from commtune.db.locks import acquire_lock, find_holder, release_lock
+from commtune.db.locks import acquire_lock, find_holder, refresh_lock, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.storage.campaigns import open_campaign, update_campaign
 from commtune.db.storage.jobs import StoredJobs
@@ -48,8 +47,9 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         wait_s: float | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        waits = (location.wait_s(), location.away_s()) if wait_s is None else (wait_s, wait_s)
-        super().__init__(database, BusyRetry(waits[0], say, waits[1]))
+        away_s = location.wait_s(location.AWAY_S) if wait_s is None else wait_s
+        wait_s = location.wait_s() if wait_s is None else wait_s
+        super().__init__(database, BusyRetry(wait_s, say, away_s))
         self._say = say or (lambda _: None)
 
     @waits_for_database
@@ -193,7 +193,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
                 over, and this one must stop.
         """
         with self._write() as connection:
-            locks.refresh_lock(connection, campaign_id, self._owners.get(campaign_id))
+            refresh_lock(connection, campaign_id, self._owners.get(campaign_id))
 
     @waits_for_database
     def unlock(self, campaign_id: int) -> None:

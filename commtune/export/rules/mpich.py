@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from commtune.documents.quantities import whole_number
 from commtune.errors import ExportRefused, MissingComponent
 from commtune.export.rules.rule_file import RuleFile, RuleFormat, commented_json
 from commtune.export.rules.table import RuleTable
@@ -187,7 +188,7 @@ def _device_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree
     if word == "0":
         return usual
     known = dict(enumerate(_COMPOSITIONS[operation], 1))
-    name, flat_name = known.get(_number(word), ""), _FLAT.get(operation, "beta")
+    name, flat_name = known.get(whole_number(word) or 0, ""), _FLAT.get(operation, "beta")
     if not name:
         raise ExportRefused(f"mpich-json can't say {own}={word}")
     base = f"composition=MPIDI_{Operation(operation).mpi_name.capitalize()}_intra_composition"
@@ -201,10 +202,6 @@ def _device_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree
     if operation in _REDUCTIONS:
         return {"is_commutative=yes": leaf, "is_commutative=no": flat}
     return leaf
-
-
-def _number(word: str) -> int:
-    return int(word) if word.isascii() and word.isdigit() else 0
 
 
 #: By kind of tree: what its variable's name has in the middle, and what is said of a size.

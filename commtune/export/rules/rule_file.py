@@ -153,7 +153,6 @@ def _evidence(document: ExportDocument) -> Iterator[str]:
     profile = document.profile
     sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
     yield f"{profile.operation}, {sizes}: {profile.configuration}"
-    for size, point in sorted(overall_points(profile.points).items()):
-        if profile.bytes_low <= size <= profile.bytes_high:
-            yield f"  {text.describe_speedup(point.gain, size)}"
+    for size, point in sorted(overall_points(profile.points_inside).items()):
+        yield f"  {text.describe_speedup(point.gain, size)}"
     yield from (f"  {line}" for line in document.borders())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -85,7 +86,10 @@ class RuleTable:
             ExportRefused: they are simulated, or none is faster than the default.
         """
         asked = [d for d in documents if accept_likely or d.profile.verdict is not Verdict.LIKELY]
-        rules = _make_rules([document.profile for document in asked], unit)
+        profiles: defaultdict[str, list[Profile]] = defaultdict(list)
+        for document in asked:
+            profiles[document.profile.operation].append(document.profile)
+        rules = tuple(rule for same in profiles.values() for rule in _rules_of(same, unit))
         used = {rule.profile for rule in rules if not rule.settings.is_default}
         _refuse_unusable(documents, used)
         behind = tuple(document for document in asked if document.profile.name in used)
@@ -122,15 +126,6 @@ class RuleTable:
         return _joined([span for span in spans if span.last is None or span.first <= span.last])
 
 
-def _make_rules(profiles: Sequence[Profile], unit: int) -> tuple[Rule, ...]:
-    operations = dict.fromkeys(profile.operation for profile in profiles)
-    return tuple(
-        rule
-        for operation in operations
-        for rule in _rules_of([p for p in profiles if p.operation == operation], unit)
-    )
-
-
 def _rules_of(profiles: Sequence[Profile], unit: int) -> list[Rule]:
     """Makes a rule of neighbouring measured sizes with the same profile."""
     chosen = [(size, _profile_at(size, profiles)) for size in _measured_sizes(profiles)]
@@ -146,18 +141,13 @@ def _rules_of(profiles: Sequence[Profile], unit: int) -> list[Rule]:
 
 def _measured_sizes(profiles: Sequence[Profile]) -> list[int]:
     ends = {end for profile in profiles for end in (profile.bytes_low, profile.bytes_high)}
-    inside = {
-        point.bytes
-        for profile in profiles
-        for point in profile.points
-        if profile.bytes_low <= point.bytes <= profile.bytes_high
-    }
+    inside = {point.bytes for profile in profiles for point in profile.points_inside}
     return sorted(ends | inside)
 
 
 def _profile_at(size: int, profiles: Sequence[Profile]) -> Profile:
     """Returns the profile with the narrowest range around a size; likely ones come first."""
-    covering = [p for p in profiles if p.bytes_low <= size <= p.bytes_high]
+    covering = [p for p in profiles if size in p.sizes]
     likely = Verdict.LIKELY
     return min(covering, key=lambda p: (p.verdict is not likely, p.bytes_high - p.bytes_low))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +32,14 @@ _BESIDE = 0.34
 def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
     """Draws times, and below them ratios with intervals; a column for each machine state."""
     sound = [p for p in points if p.is_judged]
-    speeds = _speeds(sound)
+    speeds = _by_speed(sound)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(
             2, len(speeds), sharex=True, sharey="row", squeeze=False, height_ratios=[5, 4]
         )
         sizes = sorted({p.bytes for p in sound})
-        for column, speed in enumerate(speeds):
-            here = [p for p in sound if p.evidence.speed == speed]
+        for column, (speed, here) in enumerate(speeds.items()):
             _times(axes[0][column], here, _speed_title(speed, len(speeds)))
             _ratios(axes[1][column], here, minimum_gain)
             style.size_axis(axes[0][column], sizes, label="")
@@ -67,20 +67,18 @@ def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
 def draw_pairs(points: _Points) -> style.Picture:
     """Draws every pair of runs as a dot, with their confidence interval."""
     sound = [p for p in points if p.pairs and p.is_judged]
-    speeds = _speeds(sound)
+    speeds = _by_speed(sound)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(1, len(speeds), sharey=True, squeeze=False)[0]
         sizes = sorted({p.bytes for p in sound})
-        for axis, speed in zip(axes, speeds, strict=True):
-            here = [p for p in sound if p.evidence.speed == speed]
+        for axis, (speed, here) in zip(axes, speeds.items(), strict=True):
             _clouds(axis, here)
             style.size_axis(axis, sizes)
             axis.set_title(_speed_title(speed, len(speeds)))
         axes[0].set_ylabel("default time / candidate's, per pair")
         _limit_clouds(axes, sound)
-        for axis, speed in zip(axes, speeds, strict=True):
-            here = [p for p in sound if p.evidence.speed == speed]
+        for axis, here in zip(axes, speeds.values(), strict=True):
             x = [p.bytes for p in here for _ in p.pairs]
             style.pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs])
 
@@ -105,13 +103,12 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
         nominal: the nominal bandwidth, which must be known.
     """
     sound = [p for p in points if p.is_judged]
-    speeds = _speeds(sound)
+    speeds = _by_speed(sound)
     line = nominal.bytes_per_s or 0.0
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(1, len(speeds), sharey=True, squeeze=False)[0]
-        for axis, speed in zip(axes, speeds, strict=True):
-            here = [p for p in sound if p.evidence.speed == speed]
+        for axis, (speed, here) in zip(axes, speeds.items(), strict=True):
             x = [p.bytes for p in here]
             default = [busbw(p, p.evidence.default_s) / 1e9 for p in here]
             tuned = [busbw(p, p.evidence.candidate_s) / 1e9 for p in here]
@@ -168,9 +165,11 @@ _TICKS = (1, 2, 0.5, 4, 0.25, 8, 0.125, 16, 1.5, 1.2, 0.8, 1.1, 0.9, 3, 0.33, 6,
           1.8, 0.7, 0.6, 2.5, 0.4, 1.05, 0.95, 1.02, 0.98, 1.01, 0.99)  # fmt: skip
 
 
-def _speeds(points: _Points) -> list[str]:
-    ordered = sorted(points, key=lambda p: p.state_rank)
-    return list(dict.fromkeys(p.evidence.speed for p in ordered))
+def _by_speed(points: _Points) -> dict[str, list[SizePoint]]:
+    found: defaultdict[str, list[SizePoint]] = defaultdict(list)
+    for point in sorted(points, key=lambda p: p.state_rank):
+        found[point.evidence.speed].append(point)
+    return found
 
 
 def _alt(points: _Points) -> str:

@@ -88,7 +88,8 @@ class Picture:
         Raises:
             UserError: the file can't be written.
         """
-        heading = _titled(heading, self.title)
+        whole = f"{heading} \N{EN DASH} {self.title}"
+        heading = whole if len(whole) < _WIDEST else f"{heading}\n{self.title}"
         with _drawn(self, heading=heading, banner=banner) as figure, writing_file(path):
             figure.set(dpi=_DPI, facecolor="white")
             _print(figure, path.suffix.removeprefix("."), path)
@@ -117,11 +118,6 @@ def _drawn(picture: Picture, *, heading: str, banner: str) -> Iterator[Figure]:
         if above:
             figure.suptitle(above, color=VERMILION if banner else INK, fontweight="bold")
         yield figure
-
-
-def _titled(heading: str, title: str) -> str:
-    whole = f"{heading} \N{EN DASH} {title}"
-    return whole if len(whole) < _WIDEST else f"{heading}\n{title}"
 
 
 def _wrapped(heading: str) -> str:
