@@ -42,6 +42,8 @@ _MACHINE_FAULTS = {
 }
 _CANT_START = {126: "a program can't be executed", 127: MISSING}
 _FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # an error message of Open MPI
+#: The error stack of MPICH and Intel MPI, whose last line says most.
+_ERROR_STACK = re.compile(r"Fatal error in .* error stack:((?:\n\w+\(\d+\)\.*:.*)+)")
 _BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
 _NO_SHARED_MEMORY = (
     "a rank was ended by a bus error: /dev/shm is most likely full or too small (df -h /dev/shm)"
@@ -76,10 +78,17 @@ def _find_machine_fault(completed: process.Completed) -> str:
         if said := re.search(f".*(?:{words}).*", completed.output):
             return f"{fault}: {said[0].strip()}"
     if why := _CANT_START.get(completed.exit_code or 0):
-        framed = _FRAMED.search(completed.output)
-        shown = framed[1] if framed else completed.output.strip().rpartition("\n")[2]
-        return f"{why} (status {completed.exit_code}): {shown}".removesuffix(": ")
+        reason = find_reason(completed.output)
+        return f"{why} (status {completed.exit_code}): {reason}".removesuffix(": ")
     return ""
+
+
+def find_reason(output: str) -> str:
+    """Returns the line of a failed launch's output that says why it failed, or the last one."""
+    framed, stack = _FRAMED.search(output), _ERROR_STACK.search(output)
+    if framed:
+        return framed[1]
+    return (stack[1] if stack else output).strip().rpartition("\n")[2]
 
 
 def _judge_end(
@@ -110,6 +119,9 @@ def _judge_exit(completed: process.Completed) -> tuple[Outcome, str] | None:
         return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
     if not code:
         return None
+    # First: a launcher may report the signals by which it ended the other ranks.
+    if _ERROR_STACK.search(completed.output):
+        return Outcome.FAILED, f"MPI failed: {find_reason(completed.output)}"
     if _SIGNAL_WORDS.search(completed.output):
         return Outcome.CRASHED, f"a rank was ended by a signal (status {code})"
     # A shell's exit status for a child that a signal ended.

@@ -86,6 +86,19 @@ def measured(size: int, wrong: int = 0) -> Measurement:
             Outcome.CRASHED,
             "a rank was ended by a signal (status 9)",
         ),
+        (  # as MPICH ends where one rank fails, and the launcher ends the other
+            Records(),
+            completed(
+                9,
+                "Abort(874136719): Fatal error in internal_Init: Other MPI error, error stack:\n"
+                "internal_Init(70)........: MPI_Init(argc=0x7ffd4a, argv=0x7ffd4a) failed\n"
+                "MPID_Init(549)...........: \n"
+                "MPIDI_UCX_init_local(240):  ucx function returned with failed status\n"
+                "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+            ),
+            Outcome.FAILED,
+            "MPI failed: MPIDI_UCX_init_local(240):  ucx function returned with failed status",
+        ),
         (Records(), completed(139), Outcome.CRASHED, "ended by signal 11"),
         (Records(), completed(128), Outcome.FAILED, "exit status 128"),
         (Records(), completed(129), Outcome.CRASHED, "ended by signal 1"),

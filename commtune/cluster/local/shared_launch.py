@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from commtune import process
+from commtune.cluster.exit_codes import find_reason
 from commtune.model import Backend, Phase, RunRequest
 
 if TYPE_CHECKING:  # `build` reads no campaign file
@@ -121,5 +122,4 @@ def _describe_end(completed: process.Completed) -> str:
     if completed.timed_out:
         return "a run took too long"
     status = f"signal {completed.signal}" if completed.signal else f"status {completed.exit_code}"
-    said = completed.output.strip().rpartition("\n")[2]
-    return f"it ended with {status}: {said}".removesuffix(": ")
+    return f"it ended with {status}: {find_reason(completed.output)}".removesuffix(": ")
