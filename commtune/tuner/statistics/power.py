@@ -1,9 +1,9 @@
 """Computes the minimum detectable effect: the gain that would be found in 9 of 10 cases.
 
 Pairs are resampled from those that were made (a bootstrap), so the shape of the noise counts, and
-the effect of the order. Pairs determine the size of the noise poorly if they are few or have
-outliers. So the effect is a multiple of the half width of the interval, and this multiple is what
-one sample needs in half widths of another.
+the effect of the order. Few pairs, or pairs with outliers, tell the size of the noise poorly. So
+the effect is a multiple of the half width of the interval, such that what one sample states in
+this way is found in nine in ten of the other samples.
 """
 
 from __future__ import annotations
@@ -53,21 +53,18 @@ def detectable_gain(
     pools = [(pool, count) for pool, count in pools if pool]
     if pools and not any(pairs.is_across_states for pairs in strata):
         rng = random.Random(found.pairs)  # the same pairs say the same
-
-        def draw(times: float) -> tuple[float, float]:
-            drawn = _draw_sample(pools, times, rng)
-            within = _half_width(replace(drawn, rounding=found.rounding), level)
-            return within, _least_mean(within, least) - drawn.mean - least
-
-        now = [draw(1.0)[0] for _ in range(_DRAWS)]
-        lacking = [draw(times)[1] for _ in range(_DRAWS)]
-        most = least + _find_multiple(lacking, now) * _half_width(found, level)
+        now, then = (
+            [_draw_sample(pools, pairs, found.rounding, rng) for _ in range(_DRAWS)]
+            for pairs in (1.0, times)
+        )
+        half_widths = [_half_width(one, level) for one in now]
+        lacking = [_least_mean(_half_width(one, level), least) - one.mean - least for one in then]
+        most = least + _find_multiple(lacking, half_widths) * _half_width(found, level)
     else:
         final = after_more_pairs(found, times)
         quantile = t_quantile((1 + level) / 2, final.freedom)
         reach = _errors_needed(quantile, found.freedom, final.freedom, _POWER)
-        within = math.hypot(quantile * final.error, found.rounding)
-        most = _least_mean(within, least + (reach - quantile) * final.error)
+        most = _least_mean(_half_width(final, level), least + (reach - quantile) * final.error)
     return math.exp(min(most, 700)) - 1
 
 
@@ -90,7 +87,10 @@ def _half_width(found: Estimate, level: float) -> float:
 
 
 def _draw_sample(
-    pools: Sequence[tuple[Sequence[tuple[float, float]], int]], times: float, rng: random.Random
+    pools: Sequence[tuple[Sequence[tuple[float, float]], int]],
+    times: float,
+    rounding: float,
+    rng: random.Random,
 ) -> Estimate:
     """Draws pairs and estimates their mean log gain.
 
@@ -100,7 +100,7 @@ def _draw_sample(
     """
     drawn = combine_strata([_draw(pool, round(count * times), rng) for pool, count in pools])
     assert drawn is not None  # two pairs or more of each
-    return drawn
+    return replace(drawn, rounding=rounding)
 
 
 def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
