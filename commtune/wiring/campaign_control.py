@@ -11,7 +11,7 @@ from commtune import process_trees
 from commtune.cluster.scheduler import KEY_VARIABLE
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
-from commtune.db.connection.location import AWAY_S, wait_s
+from commtune.db.connection.location import UNREACHABLE_WAIT_S, wait_s
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.tuner.ports import Reporter
@@ -25,7 +25,7 @@ def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
     In a job of ``submit``, also while the database server doesn't answer, as nobody is there to
     restart it. Elsewhere the URL may be wrong, and a user waits.
     """
-    server_s = wait_s(AWAY_S) if KEY_VARIABLE in os.environ else 0.0
+    server_s = wait_s(UNREACHABLE_WAIT_S) if KEY_VARIABLE in os.environ else 0.0
     return BusyRetry(wait_s(), say, server_s).with_faults(attempt)
 
 

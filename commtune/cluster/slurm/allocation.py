@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from commtune.cluster.placement import Position, Topology, expand_hosts, expand_readable_hosts
 from commtune.cluster.scheduler import Allocation
-from commtune.cluster.slurm.client import ask_if_there, ask_slurm
+from commtune.cluster.slurm.client import ask_slurm, try_ask_slurm
 from commtune.cluster.slurm.command_output import read_time
 from commtune.errors import EnvironmentFault
 from commtune.model import Outcome
@@ -46,7 +46,7 @@ def find_allocation(
 def _ask_times(number: str) -> tuple[float | None, float | None]:
     """Returns when a job began and will end, for an older Slurm without variables for these."""
     question = ["squeue", "--noheader", "--format=%S %e", f"--jobs={number}"]
-    began, _, ends = ask_if_there(question, os.environ).partition(" ")
+    began, _, ends = try_ask_slurm(question, os.environ).partition(" ")
     return read_time(began), read_time(ends)
 
 
@@ -55,7 +55,7 @@ def _clock_ahead_s(clock: Callable[[], float]) -> float:
 
     Only sdiag prints slurmctld's time; squeue's time left is by the clock of its own node.
     """
-    said = _SLURMS_TIME.search(ask_if_there(["sdiag"], os.environ))
+    said = _SLURMS_TIME.search(try_ask_slurm(["sdiag"], os.environ))
     return clock() - float(said[1]) if said else 0.0
 
 
@@ -64,7 +64,7 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
     pattern = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
     if known.positions or not ("." in pattern or exists(Path(_XNAME_FILE))):
         return known
-    return read_places(ask_if_there(Srun().place_command(len(allocation.nodes)), os.environ))
+    return read_places(try_ask_slurm(Srun().place_command(len(allocation.nodes)), os.environ))
 
 
 #: Messages of srun for a step that was not created or launched, whatever its program; and for a

@@ -79,7 +79,7 @@ def ask_slurm(
     raise fault_of_program(arguments[0], completed, classify_error(completed.output), timeout_s)
 
 
-def ask_if_there(
+def try_ask_slurm(
     arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 60.0
 ) -> str:
     """As ``ask_slurm``, but returns nothing if it fails: the answer is optional."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from commtune.cluster.placement import Topology, expand_readable_hosts
 from commtune.cluster.scheduler import Site, read_span
 from commtune.cluster.slurm.allocation import read_topology
-from commtune.cluster.slurm.client import SlurmScheduler, ask_if_there, ask_slurm
+from commtune.cluster.slurm.client import SlurmScheduler, ask_slurm, try_ask_slurm
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.shared_answer import ask_of_site
@@ -80,12 +80,12 @@ def cluster_name(environment: Mapping[str, str]) -> str:
     """Returns the name of the cluster that this machine belongs to; empty if unknown."""
     if inside := environment.get("SLURM_CLUSTER_NAME"):
         return inside
-    return _read_config(ask_if_there(_CONFIG, environment, _PATIENCE_S)).get("ClusterName", "")
+    return _read_config(try_ask_slurm(_CONFIG, environment, _PATIENCE_S)).get("ClusterName", "")
 
 
 def explain_silence(environment: Mapping[str, str]) -> str:
     """Explains which of Slurm's daemons doesn't answer, and what follows; empty if all do."""
-    if not ask_if_there(_CONFIG, environment, _PATIENCE_S):
+    if not try_ask_slurm(_CONFIG, environment, _PATIENCE_S):
         return "slurmctld does not answer ('scontrol ping'): it takes no jobs now"
     silent = explain_silent_accounts(environment)
     return silent and f"{silent} ('sacct'): node-hours are taken from the jobs' own times"
@@ -109,12 +109,12 @@ def explain_silent_accounts(environment: Mapping[str, str]) -> str:
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:
     """Describes Slurm as seen from ``host``; ``None`` if there is none or it doesn't answer."""
-    config = ask_if_there(_CONFIG, environment, _PATIENCE_S)
+    config = try_ask_slurm(_CONFIG, environment, _PATIENCE_S)
     if not config:
         return None
     question = ("sinfo", "--noheader", f"--format={_PARTITION_FORMAT}")
-    listed = ask_if_there(question, environment, _PATIENCE_S)
-    kinds = ask_if_there(("srun", "--mpi=list"), environment, _PATIENCE_S)
+    listed = try_ask_slurm(question, environment, _PATIENCE_S)
+    kinds = try_ask_slurm(("srun", "--mpi=list"), environment, _PATIENCE_S)
     return _read_slurm(config, listed, kinds, host)
 
 

@@ -32,7 +32,7 @@ VERSION_TABLE = "commtune_schema"
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
 #: ``usual_s`` for a server that is unreachable: it will be restarted, unlike a held lock.
-AWAY_S = 3600.0
+UNREACHABLE_WAIT_S = 3600.0
 _ATTEMPT_S = 10.0
 
 ELSEWHERE = "name another database with --db or COMMTUNE_DB"

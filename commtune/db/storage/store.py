@@ -47,7 +47,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         wait_s: float | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        away_s = location.wait_s(location.AWAY_S) if wait_s is None else wait_s
+        away_s = location.wait_s(location.UNREACHABLE_WAIT_S) if wait_s is None else wait_s
         wait_s = location.wait_s() if wait_s is None else wait_s
         super().__init__(database, BusyRetry(wait_s, say, away_s))
         self._say = say or (lambda _: None)
