@@ -42,8 +42,9 @@ _MACHINE_FAULTS = {
 }
 _CANT_START = {126: "a program can't be executed", 127: MISSING}
 _FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # an error message of Open MPI
-#: The error stack of MPICH and Intel MPI, whose last line says most.
+#: The error stack of MPICH and Intel MPI. Its last line with a message says most.
 _ERROR_STACK = re.compile(r"Fatal error in .* error stack:((?:\n\w+\(\d+\)\.*:.*)+)")
+_WITHOUT_MESSAGE = re.compile(r"\n.*: *$", re.MULTILINE)
 _BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
 _NO_SHARED_MEMORY = (
     "a rank was ended by a bus error: /dev/shm is most likely full or too small (df -h /dev/shm)"
@@ -88,7 +89,8 @@ def find_reason(output: str) -> str:
     framed, stack = _FRAMED.search(output), _ERROR_STACK.search(output)
     if framed:
         return framed[1]
-    return (stack[1] if stack else output).strip().rpartition("\n")[2]
+    lines = _WITHOUT_MESSAGE.sub("", stack[1]) if stack else output
+    return lines.strip().rpartition("\n")[2]
 
 
 def _judge_end(

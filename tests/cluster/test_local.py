@@ -99,6 +99,18 @@ def measured(size: int, wrong: int = 0) -> Measurement:
             Outcome.FAILED,
             "MPI failed: MPIDI_UCX_init_local(240):  ucx function returned with failed status",
         ),
+        (  # the innermost frame may say nothing
+            Records(),
+            completed(
+                15,
+                "Abort(1007830031): Fatal error in internal_Init: Other MPI error, error stack:\n"
+                "internal_Init(70)....: MPI_Init(argc=0x7ffd4a, argv=0x7ffd4a) failed\n"
+                "MPII_Init_thread(206): \n"
+                "(unknown)(): Other MPI error",
+            ),
+            Outcome.FAILED,
+            "MPI failed: internal_Init(70)....: MPI_Init(argc=0x7ffd4a, argv=0x7ffd4a) failed",
+        ),
         (Records(), completed(139), Outcome.CRASHED, "ended by signal 11"),
         (Records(), completed(128), Outcome.FAILED, "exit status 128"),
         (Records(), completed(129), Outcome.CRASHED, "ended by signal 1"),
