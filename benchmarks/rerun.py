@@ -7,9 +7,9 @@ Then, in fresh launches, the default and the recommended configuration alternate
 paired medians is held against the interval that the campaign stated, within each machine speed
 where it told several apart. Nothing is tried first: every winner was found by search.
 At the end, the profiles of every two seeds are held against each other: they agree at a size and
-speed where their intervals overlap. And the spread between sittings is estimated (the allowance in
-commtune/tuner/stats.py): what stated gains and reruns differ by beyond the noise of their pairs,
-as a share of the gain's logarithm.
+speed where their intervals overlap. The spread between sittings is estimated, too (SITTING_SPREAD,
+commtune/tuner/statistics/intervals.py): what stated gains and reruns differ by beyond the noise of
+their pairs, as a share of the gain's logarithm.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Check:
         return None if self.rerun is None else self.low <= self.rerun <= self.high
 
 
-def campaign(
+def run_campaign(
     seed: int, folder: Path, budget: tuple[str | None, str | None, str | None]
 ) -> tuple[Plan, CampaignResult]:
     """Runs a campaign with one seed."""
@@ -244,7 +244,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(1, arguments.seeds + 1):
             budget = (arguments.search, arguments.ablate, arguments.confirm)
-            plan, report = campaign(seed, Path(folder), budget)
+            plan, report = run_campaign(seed, Path(folder), budget)
             checks = check(seed, plan, report, arguments.pairs)
             successes += found_by_search(checks)
             everything += checks

@@ -62,11 +62,13 @@ def measure_left() -> dict[str, float]:
     }
 
 
-def simulate(rng: random.Random) -> None:
-    """A simulated campaign whose controllers die at random."""
+def simulate(rng: random.Random) -> float:
+    """Simulates a campaign whose controllers die at random; returns the seconds of its runs."""
     with tempfile.TemporaryDirectory() as folder:
         kills = [rng.randrange(3, 60) for _ in range(rng.randrange(8))]
-        assert_sound(campaign(Path(folder), kills), kills=len(kills))
+        ended = campaign(Path(folder), kills)
+        assert_sound(ended, kills=len(kills))
+    return sum(run.wall_s for run in ended.runs)
 
 
 def hold_database(line: CommandLine, rng: random.Random) -> None:
@@ -118,10 +120,9 @@ def main() -> int:
     rng, end = random.Random(asked.seed), time.monotonic() + 60 * asked.minutes
     counts: dict[str, int] = {}
     first: dict[str, float] = {}
-    rounds = 0
+    rounds, simulated_s = 0, 0.0
     while time.monotonic() < end or not rounds:
-        for _ in range(5):
-            simulate(rng)
+        simulated_s += sum(simulate(rng) for _ in range(5))
         with tempfile.TemporaryDirectory() as folder:
             line = CommandLine(Path(folder), {"COMMTUNE_DB_WAIT": "1"})
             line.write(_FAULTY + STEP_PROGRAM, "step.sh")
@@ -134,6 +135,7 @@ def main() -> int:
         if rounds == _WARM_UP:
             first = measure_left()
     done = f"{format_count(rounds, 'round')}, {5 * rounds} simulated campaigns"
+    done += f" ({simulated_s / 3600:.2f} h in compressed time)"
     print(f"{done}; faults: {counts}")
     if rounds <= _WARM_UP:
         print(f"what is left can be told of more than {_WARM_UP} rounds only")
