@@ -19,7 +19,6 @@ from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
     assign_sizes,
-    count_ablation_runs,
     measure_spread,
 )
 from commtune.tuner.effective.canonical import as_ablated, as_executed
@@ -142,12 +141,13 @@ class Campaign:
         rest_s = self._rest_s()
         run_s = self._confirmation.typical_s()
         spread = measure_spread(self._search.read_speedups(), self._plan.workload.sizes)
-        winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s, spread)
-        if any(len(one) > 1 for one in winners) and not count_ablation_runs(
-            rest_s / run_s, winners
-        ):
-            winners = self._portfolio(rest_s, spread, is_last_test=True)
-        ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
+        winners: dict[Configuration, Standing] = {}
+        ablation_runs = 0
+        if not self._session.is_oversubscribed():
+            winners, ablation_runs = self._portfolio(rest_s, spread)
+        if any(len(one) > 1 for one in winners) and not ablation_runs:
+            winners, ablation_runs = self._portfolio(rest_s, spread, is_last_test=True)
+        ablated_s = run_s * ablation_runs
         if not ablated_s and any(len(one) > 1 for one in winners):
             self._session.reporter.say(
                 f"no ablation: the search left time for about {rest_s / run_s:.0f} runs, too few "
@@ -197,8 +197,10 @@ class Campaign:
 
     def _portfolio(
         self, rest_s: float, spread: Mapping[int, float], *, is_last_test: bool = False
-    ) -> dict[Configuration, Standing]:
+    ) -> tuple[dict[Configuration, Standing], int]:
         """Chooses candidates, each simplified to what the library executed, and none twice.
+
+        Returns also how many of the runs ablation may have.
 
         Args:
             rest_s: seconds of the budget after the search.
@@ -210,7 +212,7 @@ class Campaign:
         for _ in range(_MOST_CHOICES):
             chosen = Prospects(self._plan, standings, self._search.weights, spread).choose(runs)
             found: dict[Configuration, Standing] = {}
-            for one in chosen:
+            for one in chosen.standings:
                 executed = as_executed(self._session, one.configuration, list(found))
                 found.setdefault(executed, one)
             void = found.pop(DEFAULT, None)
@@ -218,7 +220,7 @@ class Campaign:
                 break
             # The library ignored it or does the same by default: others take its place.
             standings = tuple(one for one in standings if one is not void)
-        return found
+        return found, chosen.ablation_runs
 
     def _shared(
         self, members: Mapping[Configuration, Standing]

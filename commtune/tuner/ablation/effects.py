@@ -26,9 +26,8 @@ from commtune.tuner.statistics.pairs import estimate_pairs, join_pairs, pair_by_
 
 #: The family-wise error rate: the probability to keep any variable that does nothing.
 _PASSENGER_RATE = 0.05
-#: The most times that variables are judged, once after each block from the fourth on; they share
-#: the error rate.
-_JUDGEMENTS = 13
+#: Numbers of blocks after which variables are judged. These judgements share the error rate.
+JUDGED_AFTER = (4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40)
 #: The share of the log speedup that a smaller configuration has to keep. Not less: at 4x, to lose
 #: a tenth of the logarithm would be to lose 13 % of the speed.
 _GAIN_KEPT = 0.98
@@ -167,6 +166,7 @@ def judge_variables(
     if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
+    each = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
         low, high, mean = -math.inf, True, -math.inf
@@ -175,7 +175,7 @@ def judge_variables(
             error, freedom = _pool_blocks([other.by_size[size] for other in lost.values()])
             error /= math.sqrt(one.pairs)
             idle_margin = t_quantile(1 - _PASSENGER_RATE / comparisons, freedom) * error
-            margin = t_quantile(1 - _PASSENGER_RATE / (comparisons * _JUDGEMENTS), freedom) * error
+            margin = t_quantile(1 - each, freedom) * error
             low = max(low, one.mean - margin)
             high = high and one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
             mean = max(mean, one.mean)
@@ -247,7 +247,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     gain_error, freedom = _pooled_error(gain_at)
     gain_margin = t_quantile(_ONE_SIDED_LEVEL, freedom) * gain_error
     # What a variable gains at large sizes may hide in the mean what its loss costs at small ones.
-    each = 1 - _PASSENGER_RATE / (len(known) * _JUDGEMENTS)
+    each = 1 - _PASSENGER_RATE / (len(known) * len(JUDGED_AFTER))
     excess_loss = max(
         e.mean - t_quantile(each, e.freedom) * e.error - (1 - _GAIN_KEPT) * of.mean
         for e, of in zip(lost_at, gain_at, strict=True)

@@ -9,6 +9,7 @@ needless only as long as the other is set. Compare Fawcett & Hoos (2016).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -16,6 +17,7 @@ from statistics import fmean
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.model.conclusion import Ablation
 from commtune.tuner.ablation.effects import (
+    JUDGED_AFTER,
     Effects,
     Shortfall,
     VariableJudgement,
@@ -32,8 +34,8 @@ from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
 
-#: The most blocks that leave out variables, and the most that compare the smaller configuration.
-_MOST_BLOCKS, _MOST_CHECKS = 16, 12
+#: The most blocks that compare the smaller configuration.
+_MOST_CHECKS = 12
 #: The fewest blocks from which anything is concluded.
 _FEWEST = 4
 #: The share of a candidate's time after which variables that are still unclear are dropped.
@@ -244,15 +246,17 @@ class AblationPhase:
         """Makes blocks without each variable until all are clear; ``None`` if time is short."""
         variants = dict(lacking) if len(lacking) > 1 else {}
         judgement = None
-        for _ in range(_MOST_BLOCKS + 1):
+        due: float = JUDGED_AFTER[0]
+        for _ in range(JUDGED_AFTER[-1] + 1):
             # The blocks of earlier sessions count as well.
             made = max(self._effects(other, candidate).blocks for other in lacking.values())
-            if made >= _FEWEST:
+            if made >= due:
                 judgement = self._judge_variables(candidate, lacking)
                 variants = {name: lacking[name] for name in judgement.unclear}
                 if not variants or self._shows_no_gain(candidate):
                     return judgement
-            if self._is_spent or timer.left() <= until_s or made >= _MOST_BLOCKS:
+                due = next((number for number in JUDGED_AFTER if number > made), math.inf)
+            if self._is_spent or timer.left() <= until_s or due == math.inf:
                 return judgement
             self._block([candidate, *dict.fromkeys(variants.values())], timer)
         return judgement

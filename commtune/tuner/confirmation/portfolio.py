@@ -9,9 +9,10 @@ follows from estimates, their errors, and the pairs that the budget holds (decis
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +40,12 @@ _WORTH_ABLATION = 0.1
 _AHEAD_ERRORS = 0.5
 #: Log speedups that differ by less count as equal.
 _EQUAL_WITHIN = 0.01
-#: The most of the runs after the search that ablation may have; and the confirmation keeps so
-#: many times the fewest blocks, which by themselves show large gains only.
-_ABLATION_SHARE, _CONFIRMED = 0.4, 2
+#: Of the runs after the search, ablation may have this share or, if that is more, all but those
+#: with which confirmation is expected to show this share of what it would show with all runs. The
+#: confirmation keeps so many times the fewest blocks, which by themselves show large gains only.
+_ABLATION_SHARE, _ENOUGH, _CONFIRMED = 0.4, 0.98, 2
+#: The growth of the number of blocks in the search for how many are enough.
+_BLOCKS_GROWTH = 1.1
 #: Blocks for each variable without which ablation gets no time.
 _ABLATION_BLOCKS = 8
 #: The spread of runs (logarithm): its lower limit, and its value where fewer than this many
@@ -50,17 +54,14 @@ _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4
 
 _Table = NDArray[np.float64]
+_EVERY = slice(None)
 
 
-def count_ablation_runs(runs: float, candidates: Collection[Configuration]) -> float:
-    """Returns how many of the runs after the search may go to ablation.
+class Portfolio(NamedTuple):
+    """The candidates for confirmation, and how many of the runs ablation may have before it."""
 
-    0 if they are too few for eight blocks that leave out each variable.
-    """
-    needed = _CONFIRMED * FEWEST_BLOCKS * (len(candidates) + 1)
-    left = max(0.0, min(_ABLATION_SHARE * runs, runs - needed))
-    least = _ABLATION_BLOCKS * sum(2 + len(candidate) for candidate in candidates)
-    return left if left >= least else 0.0
+    standings: list[Standing]
+    ablation_runs: int
 
 
 def measure_spread(
@@ -103,15 +104,17 @@ class Prospects:
     weights: Mapping[int, float]
     spread: Mapping[int, float]
 
-    def choose(self, runs: int) -> list[Standing]:
-        """Chooses candidates for a confirmation of a number of runs.
+    def choose(self, runs: int) -> Portfolio:
+        """Chooses candidates for an ablation and a confirmation of a number of runs together.
 
         If nothing promises a gain, the one that comes closest, to state how little it gains.
         """
         if not self.standings:
-            return []
+            return Portfolio([], 0)
         closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
-        return [self.standings[index] for index in self._best(runs)[1] or closest]
+        chosen = self._best(runs)[1] or closest
+        ablation_runs = self._count_ablation_runs(chosen, runs)
+        return Portfolio([self.standings[index] for index in chosen], ablation_runs)
 
     def _best(self, runs: int) -> tuple[float, list[int]]:
         """Returns the largest sum that ``runs`` may confirm, and its standings by index."""
@@ -123,14 +126,34 @@ class Prospects:
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
             found = self._choose_greedily(self._estimate_worth(max(blocks, FEWEST_PAIRS)), count)
-            costs_ablation = self._has_ablation(best[1], runs) > self._has_ablation(found[1], runs)
+            had, has = (bool(self._count_ablation_runs(n[1], runs)) for n in (best, found))
+            costs_ablation = had > has
             least = _WORTH_ABLATION if costs_ablation else _WORTH_A_RUN
             best = found if found[0] > (1 + least) * best[0] else best
         return best
 
-    def _has_ablation(self, chosen: Sequence[int], runs: int) -> bool:
-        candidates = [self.standings[index].configuration for index in chosen]
-        return count_ablation_runs(runs, candidates) > 0
+    def _count_ablation_runs(self, chosen: Sequence[int], runs: int) -> int:
+        """Counts the runs that ablation may have; 0 if too few to leave out each variable."""
+        arms = len(chosen) + 1
+        share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * arms)
+        spare = runs - self._count_enough_blocks(chosen, runs // arms) * arms
+        variables = (len(self.standings[index].configuration) for index in chosen)
+        least = _ABLATION_BLOCKS * sum(2 + count for count in variables)
+        found = max(0, share, spare)
+        return found if found >= least else 0
+
+    def _count_enough_blocks(self, chosen: Sequence[int], most: int) -> int:
+        """Counts the blocks with which confirmation shows nearly what it would with the most."""
+        expected = self._expect_sum(chosen, most)
+        blocks = _CONFIRMED * FEWEST_BLOCKS
+        while blocks < most and self._expect_sum(chosen, blocks) < _ENOUGH * expected:
+            blocks = math.ceil(_BLOCKS_GROWTH * blocks)
+        return min(blocks, most)
+
+    def _expect_sum(self, chosen: Sequence[int], blocks: int) -> float:
+        """Returns the sum over sizes that some standings are expected to confirm."""
+        worth = self._estimate_worth(max(blocks, FEWEST_PAIRS), list(chosen))
+        return float(worth.max(axis=0, initial=0.0).sum())
 
     def _choose_greedily(self, worth: _Table, count: int) -> tuple[float, list[int]]:
         """Chooses ``count`` rows one after the other by what each adds to the sum of maxima.
@@ -172,11 +195,11 @@ class Prospects:
         ]
         return min(parts, key=lambda n: (len(self.standings[n].configuration), behind[n].sum()))
 
-    def _estimate_worth(self, blocks: int) -> _Table:
+    def _estimate_worth(self, blocks: int, rows: list[int] | slice = _EVERY) -> _Table:
         """Returns configurations x sizes: lower end of the gain, times the power to confirm it."""
         from scipy.special import ndtr  # 0.1 s to import; only a tuning process needs it
 
-        plan, mean = self.plan, self._mean
+        plan, mean, doubt = self.plan, self._mean[rows], self._error[rows]
         pair = np.array([self.spread.get(size, _UNKNOWN_SPREAD) for size in self.weights])
         share = Decision(
             blocks=blocks, error_share=error_share(0), look_shares=CONFIRMATION_SHARES
@@ -184,8 +207,8 @@ class Prospects:
         level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
         error, reach = predict_interval(blocks, level)
         needed = math.log1p(plan.minimum_gain) + reach * pair + SITTING_ALLOWANCE * mean
-        chance = ndtr((mean - needed) / np.hypot(self._error, error * pair))
-        worth = chance * np.maximum(0.0, mean - self._error)
+        chance = ndtr((mean - needed) / np.hypot(doubt, error * pair))
+        worth = chance * np.maximum(0.0, mean - doubt)
         worth *= np.array(list(self.weights.values()))
         return np.asarray(np.nan_to_num(worth))
 
