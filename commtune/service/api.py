@@ -101,8 +101,8 @@ def _stacks(db: str, _: _Values) -> Reply:
 
 
 def _campaigns(db: str, _: _Values) -> Reply:
-    listed = stored.list_campaigns(db, ask_schedulers=False)
-    return json_reply([stored.summary_data(one, Share.of_best(one, db)) for one, _ in listed])
+    listed = stored.list_campaigns(db)
+    return json_reply([stored.summary_data(one, Share.of_best(one, db)) for one in listed])
 
 
 def _campaign(db: str, values: _Values) -> Reply:
@@ -153,26 +153,25 @@ def _run(db: str, values: _Values) -> Reply:
 
 
 def _profiles(db: str, values: _Values) -> Reply:
-    found = stored.list_profiles(values["campaign"], db)
-    return json_reply([asdict(one) | {"configuration": dict(one.configuration)} for one in found])
+    found = stored.find_profiles(db, values["campaign"])
+    return json_reply([asdict(one) for one in found])
 
 
 def _results(db: str, values: _Values) -> Reply:
     asked = {name: values[name] for name in ("after", "newest", "limit")}
     page = {name: value for name, value in asked.items() if value is not None}
-    return json_reply(vars(read_results_page(values["campaign"], db, **page)))
+    return json_reply(vars(read_results_page(db, values["campaign"], **page)))
 
 
 def _profile(db: str, values: _Values) -> Reply:
     found = stored.find_profile(str(values.get("number") or values["name"]), db)
-    profile = asdict(found.profile) | {"configuration": dict(found.profile.configuration)}
     return json_reply(
         {
             "id": found.id,
             "campaign": found.campaign,
             "created": found.created,
             "site": found.site,
-            **profile,
+            **asdict(found.profile),
             "pinned": found.pinned,
             "simultaneous_level": found.level,
             "system": asdict(found.system),

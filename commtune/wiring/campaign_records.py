@@ -45,10 +45,6 @@ _LIBRARY_NAMES = {"ucc": "UCC", "ucx": "UCX"}
 _MOST_FLOWS = 4000
 
 
-def this_system() -> SystemRecord:
-    return _system(describe_machine())
-
-
 def record_of(
     spec: CampaignSpec,
     mpi: MpiInstallation,
@@ -59,7 +55,7 @@ def record_of(
     return _record(
         spec,
         _surroundings(mpi, machine, spec.protected_variables, workload),
-        _system(machine, workload.emulated_nodes),
+        system_of(machine, workload.emulated_nodes),
         _stack(mpi, machine, workload.backend, spec.versions),
         folder,
     )
@@ -160,7 +156,7 @@ def record_of_today(
         space=stored.space,
         space_key=stored.what["space"]["content"],
         seed=stored.seed,
-        system=_system(machine, workload.emulated_nodes),
+        system=system_of(machine, workload.emulated_nodes),
         stack=_stack(mpi, machine, workload.backend, versions),
         simulated=stored.simulated,
         folder=str(Folders.of_user().runs(stored.name)),
@@ -245,7 +241,7 @@ def _of_shape(workload: Workload) -> dict[str, Any]:
     return known
 
 
-def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
+def system_of(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
     """Returns the record of a machine; one with emulated nodes is a different system."""
     name = f"{machine.cpu_model}, {machine.cores_usable} cores"
     for model in dict.fromkeys(gpu.model for gpu in machine.gpus):

@@ -223,7 +223,8 @@ def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
 
 def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
     """Returns the header of a recording, as far as known before the first run."""
-    system = campaign_records.this_system()
+    machine = describe_machine()
+    system = campaign_records.system_of(machine)
     return GridHeader(
         name=spec.plan.name,
         recorded=time.strftime("%Y-%m-%d", time.gmtime()),
@@ -232,7 +233,7 @@ def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
             "name": mpi.flavour.label,
             "flavour": str(mpi.flavour),
             "version": mpi.version,
-            "os": describe_machine().os_name,
+            "os": machine.os_name,
             **stack_of(spec.plan.workload.backend),
             **({"loaded": dict(spec.versions)} if spec.versions else {}),
         },

@@ -112,7 +112,6 @@ def row_data(row: BestRow) -> dict[str, Any]:
     """Returns an answer with its evidence, but without explanations, as JSON data."""
     return {
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
-        "configuration": dict(row.configuration),
         "conditions": dict(vars(row.conditions)),
         "finding": row.standing,
         "points": [_point_data(point) for point in row.points],
@@ -128,11 +127,7 @@ def _answer_code(row: BestRow, support: Support, *, is_likely: bool) -> Answer:
 
 
 def _likely_data(likely: LikelyProfile) -> dict[str, Any]:
-    return {
-        **vars(likely),
-        "configuration": dict(likely.configuration),
-        "points": [_point_data(point) for point in likely.points],
-    }
+    return {**vars(likely), "points": [_point_data(point) for point in likely.points]}
 
 
 def _point_data(point: PointEvidence) -> dict[str, Any]:

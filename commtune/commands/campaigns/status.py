@@ -40,7 +40,7 @@ def status_command(
     if since is not None:
         print_recent(since, db, json_output=json_output)
         return
-    listed = stored.list_campaigns(db)
+    listed = stored.ask_schedulers(stored.list_campaigns(db))
     shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
         print_json([stored.summary_data(*both) for both in shared])

@@ -71,10 +71,7 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "conclusion": conclusion_data(report),
-        "profiles": [
-            {**asdict(profile), "configuration": dict(profile.configuration)}
-            for profile in report.profiles
-        ],
+        "profiles": [asdict(profile) for profile in report.profiles],
     }
 
 

@@ -121,15 +121,6 @@ class TrialLine:
     runs_ok: int
 
 
-@dataclass(frozen=True)
-class PhaseTotal:
-    """The number of stored runs of a phase of a campaign, and their wall time in seconds."""
-
-    phase: str
-    runs: int
-    wall_s: float
-
-
 def list_runs(
     db: str | None,
     campaign_id: int,
@@ -161,10 +152,13 @@ def list_trials(db: str | None, campaign_id: int, *, first: int, limit: int) -> 
     return [TrialLine(**row) for row in read_stored(db, _TRIALS, values, "trials", "number")]
 
 
-def count_phases(db: str | None, campaign_id: int) -> list[PhaseTotal]:
-    """Returns the totals of a campaign's phases, in the order in which they began."""
+def count_phases(db: str | None, campaign_id: int) -> dict[str, tuple[int, float]]:
+    """Returns the number of stored runs of each phase, and their wall time in seconds.
+
+    The phases are in the order in which they began.
+    """
     sound = read_stored(db, _PHASES, {"campaign": campaign_id}, "runs", "phase")
-    return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in sound]
+    return {row["phase"]: (row["runs"], row["wall_s"] or 0.0) for row in sound}
 
 
 def list_canaries(
