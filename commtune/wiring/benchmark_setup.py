@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,6 +107,18 @@ def prepare_benchmark(
         folder=folder,
         launcher=local_launcher(mpi, bound=not on_gpu, emulated_nodes=workload.emulated_nodes),
     )
+
+
+@contextmanager
+def unstored_benchmark(
+    mpi: model.MpiInstallation,
+    pinned: Mapping[str, str],
+    workload: model.Workload,
+    guards: Sequence[str] = (),
+) -> Iterator[LocalBenchmark]:
+    """Yields the benchmark as ``prepare_benchmark`` does; its records are deleted at the end."""
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        yield prepare_benchmark(mpi, pinned, (), workload, Path(folder), guards)
 
 
 def program_for(

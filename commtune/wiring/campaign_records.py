@@ -88,17 +88,19 @@ def _surroundings(
     gpu = stack_of(workload.backend)
     return {
         "machine": machine.shape(),
-        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": _benchmark(workload),
-        "guards": _guards(guards, workload),
+        **_programs(mpi, guards, workload),
         **({"gpu": gpu} if gpu else {}),
     }
 
 
-def _benchmark(workload: Workload) -> dict[str, Any]:
-    """Returns the digest of the benchmark; results of different ones aren't comparable."""
+def _programs(mpi: MpiInstallation, guards: Sequence[str], workload: Workload) -> dict[str, Any]:
+    """Returns the MPI, the digest of the benchmark, and the protected variables."""
     files = files_of(workload)
-    return {"sources": sources_of(workload), **({"files": files} if files else {})}
+    return {
+        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
+        "benchmark": {"sources": sources_of(workload), **({"files": files} if files else {})},
+        "guards": _guards(guards, workload),
+    }
 
 
 def _guards(names: Sequence[str], workload: Workload) -> dict[str, str | None]:
@@ -122,13 +124,10 @@ def _digest(value: str) -> str:
 def scheduler_campaign_record(on: SchedulerCampaign) -> CampaignRecord:
     """Returns the record of a campaign on a cluster, whichever machine of it this is."""
     spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
-    machine = {**cluster, "nodes": plan.workload.nodes}
     surroundings = {
-        "machine": machine,
+        "machine": {**cluster, "nodes": plan.workload.nodes},
         str(on.kind): on.request.question(),
-        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": _benchmark(plan.workload),
-        "guards": _guards(spec.protected_variables, plan.workload),
+        **_programs(mpi, spec.protected_variables, plan.workload),
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, str(on.kind): on.site.version}
     where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()

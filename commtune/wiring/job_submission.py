@@ -42,7 +42,7 @@ from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import scheduler_campaign_record
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.schedulers import allocation_here, describe_site, scheduler_of
-from commtune.wiring.submitted_files import store_copies
+from commtune.wiring.submitted_files import COPIES, store_copies
 from commtune.wiring.user_folders import Folders
 
 #: Seconds by which the clocks of a cluster's machines may differ.
@@ -202,7 +202,7 @@ def submit_campaign(on: SchedulerCampaign, opened: Database) -> JobRecord:
             f"{there[0].job.number}",
             hint="'commtune status' shows it; 'commtune cancel' ends it",
         )
-    store_copies(on.copies, on.spec.texts)
+    store_copies(on.folder / COPIES, on.spec.texts)
     on.cancel_request.withdraw()
     dead = _dead_holder(store, campaign_id, book.all_jobs())
     return chain.submit(after=dead, is_over=True).job

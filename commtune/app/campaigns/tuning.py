@@ -159,7 +159,7 @@ def _tune_on_scheduler(
             runner = Runner(
                 plan, number, steps, store,
                 clock=partial(store.clock, steps.used_s),
-                most_left_s=on.left_s(book), look_at=on.look_at,
+                most_left_s=partial(on.left_s, book), look_at=on.look_at,
             )  # fmt: skip
             return Campaign(plan, runner, reporter).run()
 
