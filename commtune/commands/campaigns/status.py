@@ -73,10 +73,11 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
     kind = stored.scheduler_of(campaign)
-    count = stored.count_jobs(campaign)
+    count, budget = stored.count_jobs(campaign), stored.node_hours_budget(campaign.settings)
+    of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     said = [
         f"{count} when {kind.label} was last asked" if is_old else count,
-        _spent(campaign),
+        f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used",
     ]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
@@ -100,12 +101,6 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
         count = text.format_count(len(more), "further job")
         further = [f"and {count}: {stored.count_job_states(more)}"]
     return "\n  ".join([headline, *table.splitlines(), *further])
-
-
-def _spent(campaign: CampaignSummary) -> str:
-    budget = stored.node_hours_budget(campaign.settings)
-    of = "" if budget is None else f" of {text.format_node_hours(budget)}"
-    return f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used"
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:
