@@ -134,14 +134,14 @@ def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
 def _runs(db: str, values: _Values) -> Reply:
     limit = values["limit"] or _RUNS_A_PAGE
     asked = {one.name: values[one.name] for one in given.RUNS}
-    page = list_runs(values["campaign"], db, **asked | {"limit": limit})
+    page = list_runs(db, values["campaign"], **asked | {"limit": limit})
     shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
     return json_reply({"runs": shown, "next": page[-1].id if len(page) == limit else None})
 
 
 def _trials(db: str, values: _Values) -> Reply:
     limit = values["limit"] or _RUNS_A_PAGE
-    page = list_trials(values["campaign"], db, first=values["first"] or 0, limit=limit)
+    page = list_trials(db, values["campaign"], first=values["first"] or 0, limit=limit)
     shown = [asdict(one) for one in page]
     return json_reply(
         {"trials": shown, "next": page[-1].number + 1 if len(page) == limit else None}

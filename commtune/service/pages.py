@@ -190,7 +190,7 @@ def _inside(
 def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     asked = given.read_parameters(given.RUNS, query)
     limit = asked["limit"] or _RUNS_A_PAGE
-    page = list_runs(path["campaign"], db, **asked | {"limit": limit})
+    page = list_runs(db, path["campaign"], **asked | {"limit": limit})
     return render_page(
         "runs.html",
         prefix,
