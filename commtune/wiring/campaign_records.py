@@ -36,7 +36,7 @@ from commtune.systems.nominal.operations import FABRIC
 from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.job_handover import CUT_TO, guards_here
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import runs_folder
 
 #: Usual names of libraries below MPI that differ from the catalogue's.
 _LIBRARY_NAMES = {"ucc": "UCC", "ucx": "UCX"}
@@ -158,7 +158,7 @@ def record_of_today(
         system=system_of(machine, workload.emulated_nodes),
         stack=_stack(mpi, machine, workload.backend, versions),
         simulated=stored.simulated,
-        folder=str(Folders.of_user().runs(stored.name)),
+        folder=str(runs_folder(stored.name)),
     )
 
 

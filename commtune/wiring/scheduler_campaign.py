@@ -68,7 +68,7 @@ from commtune.wiring.schedulers import (
     topology_here,
     with_shared_answers,
 )
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import data_folder
 
 #: Seconds of an allocation that ending the campaign takes.
 _ENDING_S = 3.0
@@ -139,9 +139,7 @@ class SchedulerCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
-        asked = with_shared_answers(
-            scheduler, Folders.of_user().data, self.site.name, self.request.poll_s
-        )
+        asked = with_shared_answers(scheduler, data_folder(), self.site.name, self.request.poll_s)
         reader = ResultReader(
             program=self.program,
             environment=self._variables,

@@ -29,7 +29,7 @@ from commtune.wiring import campaign_records
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.space_fitting import fit_campaign
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import data_folder
 
 #: Runs of the default before all others: the first has cold caches, the rest give the time of one.
 _FIRST = 4
@@ -216,7 +216,7 @@ class _Recording:
 
 
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
-    folder = Folders.of_user().data / "recordings" / spec.plan.name
+    folder = data_folder() / "recordings" / spec.plan.name
     space, workload, protected = spec.plan.space, spec.plan.workload, spec.protected_variables
     return prepare_benchmark(mpi, space.pinned, space.variables, workload, folder, protected)
 

@@ -40,7 +40,7 @@ from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import runs_folder
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignReco
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
     settings = {**record.settings, "verifies": answer.reference}
-    folder = str(Folders.of_user().runs(name))
+    folder = str(runs_folder(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
 
