@@ -28,7 +28,6 @@ from commtune.app.profiles.answers import (
     size_table_data,
 )
 from commtune.app.profiles.explained import Answer
-from commtune.app.profiles.nominal_share import Share
 from commtune.app.profiles.use import export_profile
 from commtune.errors import NoAnswer, UnknownName
 from commtune.export.formats import FORMATS
@@ -101,8 +100,7 @@ def _stacks(db: str, _: _Values) -> Reply:
 
 
 def _campaigns(db: str, _: _Values) -> Reply:
-    listed = stored.list_campaigns(db)
-    return json_reply([stored.summary_data(one, Share.of_best(one, db)) for one in listed])
+    return json_reply([stored.summary_data(one, db) for one in stored.list_campaigns(db)])
 
 
 def _campaign(db: str, values: _Values) -> Reply:
@@ -112,7 +110,6 @@ def _campaign(db: str, values: _Values) -> Reply:
 
 def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     """Returns a campaign's state as JSON data, with its phases and their remaining budgets."""
-    share = Share.of_best(found.summary, db)
     budget = stored.node_hours_budget(found.summary.settings)
     hours_left = None if budget is None else max(0.0, budget - found.summary.node_hours)
     phases = [
@@ -122,7 +119,7 @@ def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     ]
     size, ratio = found.single_run or (None, None)
     return {
-        **stored.summary_data(found.summary, share),
+        **stored.summary_data(found.summary, db),
         "phase": found.phase,
         "phases": phases,
         "node_hours_left": hours_left,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commtune import formatting as text
 from commtune.campaign.campaign_name import check_campaign_name
@@ -30,9 +30,6 @@ from commtune.db.settings import node_hours_budget as node_hours_budget
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
 from commtune.wiring import submitted_files
-
-if TYPE_CHECKING:
-    from commtune.app.profiles.nominal_share import Share
 
 #: Prefixes of a job's output lines that say why its controller ended, and why no job follows.
 _SIGNS = ("commtune: ", "no job continues: ")
@@ -115,12 +112,11 @@ def _without_lost_controller(campaign: CampaignSummary) -> CampaignSummary:
     return replace(campaign, locked_by="", jobs=tuple(j for j in campaign.jobs if j.number))
 
 
-def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, Any]:
-    """Returns a campaign's state as plain data, for ``status --json`` and the HTTP API.
+def summary_data(campaign: CampaignSummary, db: str | None) -> dict[str, Any]:
+    """Returns a campaign's state as plain data, for ``status --json`` and the HTTP API."""
+    from commtune.app.profiles.nominal_share import Share  # slow to import
 
-    Args:
-        share: the share of the nominal bandwidth that its best configuration reaches.
-    """
+    share = Share.of_best(campaign, db)
     return {
         **asdict(campaign),
         "state": campaign.state,

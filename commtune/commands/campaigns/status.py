@@ -10,7 +10,6 @@ from commtune import formatting as text
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import CampaignSummary
-from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns.recent import print_recent
 from commtune.commands.campaigns.state import (
     describe_ago,
@@ -41,14 +40,13 @@ def status_command(
         print_recent(since, db, json_output=json_output)
         return
     listed = stored.ask_schedulers(stored.list_campaigns(db))
-    shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
-        print_json([stored.summary_data(*both) for both in shared])
+        print_json([stored.summary_data(campaign, db) for campaign, _ in listed])
         return
     if not listed:
         print(f"no campaigns yet in {shown_database(db)}; start one with: commtune tune")
         return
-    rows = [_row(*both) for both in shared]
+    rows = [_row(campaign, db) for campaign, _ in listed]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))
     no_accounts = stored.explain_silent_accounts(
         campaign for campaign, is_old in listed if not is_old
@@ -58,13 +56,13 @@ def status_command(
             print(f"\n{said}")
 
 
-def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, str]:
+def _row(campaign: CampaignSummary, db: str | None) -> dict[str, str]:
     return {
         "campaign": campaign.name + describe_kind(campaign),
         "state": describe_state(campaign),
         **{name: str(getattr(campaign, name)) for name in ("trials", "runs", "failed", "lost")},
         "measured": text.format_wall_time(campaign.wall_s),
-        "best confirmed speedup": describe_speedup(campaign, share),
+        "best confirmed speedup": describe_speedup(campaign, db),
     }
 
 
