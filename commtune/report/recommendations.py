@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
 from commtune import formatting
-from commtune.model import FEWEST_PAIRS, Configuration, PointEvidence, Profile, Verdict
+from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import error_share
 from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.report.points import SizePoint
@@ -24,15 +24,13 @@ class _AnswerCard:
     """A recommendation.
 
     Attributes:
-        change: whether a configuration other than the default is recommended.
+        configuration: the recommended one; empty if the default stays.
         command: the command that applies it; empty if there is none.
     """
 
-    title: str
     lead: str
     detail: tuple[str, ...]
-    configuration: Configuration
-    change: bool
+    configuration: Configuration = DEFAULT
     command: str = ""
 
 
@@ -61,11 +59,9 @@ def _card(
     if profiles[0].verdict is not Verdict.FASTER:
         notes = dict.fromkeys(profile.note for profile in profiles if profile.note)
         kept = tuple(f"{_capitalize(note)}." for note in notes)
-        said = f"Keep the default for {sizes}."
-        return _AnswerCard(sizes, said, kept, Configuration(), change=False)
+        return _AnswerCard(f"Keep the default for {sizes}.", kept)
     mean, extremes = _gain([p.evidence for p in here])
     return _AnswerCard(
-        title=sizes,
         lead=f"Use this for {sizes}: {mean}.",
         detail=(
             *extremes,
@@ -73,7 +69,6 @@ def _card(
             *dict.fromkeys(p.note for p in profiles if p.note),
         ),
         configuration=profiles[0].configuration,
-        change=True,
         command="" if record.is_unreal else _export(record, profiles[0].name),
     )
 
@@ -87,11 +82,9 @@ def _one(record: CampaignRecord) -> _AnswerCard:
     mean, extremes = _gain(judged)
     said = f"It is slower than the default at {sizes}." if hurt else ""
     return _AnswerCard(
-        title="One environment for all sizes",
         lead=f"If every size has to share one environment, use this: {mean}.",
         detail=tuple(line for line in (*extremes, said, profile.note) if line),
         configuration=profile.configuration,
-        change=True,
         command="" if record.is_unreal else _export(record, ALL_SIZES),
     )
 

@@ -28,7 +28,6 @@ from commtune.app.profiles.answers import (
     size_table_data,
 )
 from commtune.app.profiles.explained import Answer
-from commtune.app.profiles.nominal_share import Share
 from commtune.app.profiles.use import export_profile
 from commtune.errors import NoAnswer, UnknownName
 from commtune.export.formats import FORMATS
@@ -101,8 +100,7 @@ def _stacks(db: str, _: _Values) -> Reply:
 
 
 def _campaigns(db: str, _: _Values) -> Reply:
-    listed = stored.list_campaigns(db, ask_schedulers=False)
-    return json_reply([stored.summary_data(one, Share.of_best(one, db)) for one, _ in listed])
+    return json_reply([stored.summary_data(one, db) for one in stored.list_campaigns(db)])
 
 
 def _campaign(db: str, values: _Values) -> Reply:
@@ -112,7 +110,6 @@ def _campaign(db: str, values: _Values) -> Reply:
 
 def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     """Returns a campaign's state as JSON data, with its phases and their remaining budgets."""
-    share = Share.of_best(found.summary, db)
     budget = stored.node_hours_budget(found.summary.settings)
     hours_left = None if budget is None else max(0.0, budget - found.summary.node_hours)
     phases = [
@@ -122,7 +119,7 @@ def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     ]
     size, ratio = found.single_run or (None, None)
     return {
-        **stored.summary_data(found.summary, share),
+        **stored.summary_data(found.summary, db),
         "phase": found.phase,
         "phases": phases,
         "node_hours_left": hours_left,
@@ -134,14 +131,14 @@ def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
 def _runs(db: str, values: _Values) -> Reply:
     limit = values["limit"] or _RUNS_A_PAGE
     asked = {one.name: values[one.name] for one in given.RUNS}
-    page = list_runs(values["campaign"], db, **asked | {"limit": limit})
+    page = list_runs(db, values["campaign"], **asked | {"limit": limit})
     shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
     return json_reply({"runs": shown, "next": page[-1].id if len(page) == limit else None})
 
 
 def _trials(db: str, values: _Values) -> Reply:
     limit = values["limit"] or _RUNS_A_PAGE
-    page = list_trials(values["campaign"], db, first=values["first"] or 0, limit=limit)
+    page = list_trials(db, values["campaign"], first=values["first"] or 0, limit=limit)
     shown = [asdict(one) for one in page]
     return json_reply(
         {"trials": shown, "next": page[-1].number + 1 if len(page) == limit else None}
@@ -153,26 +150,25 @@ def _run(db: str, values: _Values) -> Reply:
 
 
 def _profiles(db: str, values: _Values) -> Reply:
-    found = stored.list_profiles(values["campaign"], db)
-    return json_reply([asdict(one) | {"configuration": dict(one.configuration)} for one in found])
+    found = stored.find_profiles(db, values["campaign"])
+    return json_reply([asdict(one) for one in found])
 
 
 def _results(db: str, values: _Values) -> Reply:
     asked = {name: values[name] for name in ("after", "newest", "limit")}
     page = {name: value for name, value in asked.items() if value is not None}
-    return json_reply(vars(read_results_page(values["campaign"], db, **page)))
+    return json_reply(vars(read_results_page(db, values["campaign"], **page)))
 
 
 def _profile(db: str, values: _Values) -> Reply:
     found = stored.find_profile(str(values.get("number") or values["name"]), db)
-    profile = asdict(found.profile) | {"configuration": dict(found.profile.configuration)}
     return json_reply(
         {
             "id": found.id,
             "campaign": found.campaign,
             "created": found.created,
             "site": found.site,
-            **profile,
+            **asdict(found.profile),
             "pinned": found.pinned,
             "simultaneous_level": found.level,
             "system": asdict(found.system),

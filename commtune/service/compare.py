@@ -73,7 +73,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
 
 def _choices(db: str) -> dict[str, dict[str, str]]:
     """Returns the options of the form: names by value, grouped by heading."""
-    campaigns = [one.name for one, _ in stored.list_campaigns(db, ask_schedulers=False)]
+    campaigns = [one.name for one in stored.list_campaigns(db)]
     systems = [one for one, _ in list_systems(db)] if campaigns else []
     return {
         "Campaigns": {f"campaign:{name}": name for name in campaigns},
@@ -105,6 +105,6 @@ def _side(
 
 def _described(db: str, kind: str, name: str) -> Mapping[str, Any]:
     if kind == "campaign":
-        found = stored.find_campaign(name, db)
+        found = stored.describe_campaign(db, name)
         return {**found.what, "system": found.system.name, "stack": found.stack.description}
     return next(one.description for one, _ in list_systems(db) if one.fingerprint == name)

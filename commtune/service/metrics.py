@@ -61,5 +61,5 @@ def _head(name: str, kind: str, help: str) -> Iterator[str]:
 
 def count_states(db: str) -> dict[str, int]:
     """Returns the number of campaigns by state, also for states without any."""
-    found = Counter(one.state for one, _ in stored.list_campaigns(db, ask_schedulers=False))
+    found = Counter(one.state for one in stored.list_campaigns(db))
     return {str(state): found[state] for state in CampaignState}

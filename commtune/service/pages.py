@@ -60,7 +60,7 @@ class Page:
 
 def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
-    campaigns = [one for one, _ in stored.list_campaigns(db, ask_schedulers=False)]
+    campaigns = stored.list_campaigns(db)
     return render_page(
         "overview.html",
         prefix,
@@ -111,7 +111,7 @@ def _campaign(
     zoom = given.read_parameters(given.ZOOM, query)
     name = path["campaign"]
     progress = read_progress(name, db)
-    listed = stored.list_profiles(name, db)
+    listed = stored.find_profiles(db, name)
     page = render_page(
         "campaign.html",
         prefix,
@@ -190,7 +190,7 @@ def _inside(
 def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     asked = given.read_parameters(given.RUNS, query)
     limit = asked["limit"] or _RUNS_A_PAGE
-    page = list_runs(path["campaign"], db, **asked | {"limit": limit})
+    page = list_runs(db, path["campaign"], **asked | {"limit": limit})
     return render_page(
         "runs.html",
         prefix,

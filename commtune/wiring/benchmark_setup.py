@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +26,7 @@ from commtune.kernels.toolchains import UNKNOWN
 from commtune.paths import is_file
 from commtune.private_files import make_private_folder, replace_own_file, writing_data
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import cache_folder, data_folder
 
 if TYPE_CHECKING:
     from commtune.campaign.plan import Plan
@@ -37,7 +39,7 @@ def _native(
     mpi: model.MpiInstallation, workload: model.Workload, names: Sequence[str]
 ) -> NativeProgram:
     toolchain = toolchain_for(workload.backend)
-    found = build_benchmark(mpi, Folders.of_user().cache, toolchain=toolchain)
+    found = build_benchmark(mpi, cache_folder(), toolchain=toolchain)
     built = backends_of(found.executable)
     for backend in (workload.backend, *workload.shape.backends):
         require_backend(backend, built)
@@ -55,7 +57,7 @@ def _matrix(workload: model.Workload) -> Path | None:
     shape = workload.shape
     if not shape.matrix or workload.operation is not model.Operation.MATRIX:
         return None
-    file = Folders.of_user().data / "matrices" / f"{shape.matrix}.txt"
+    file = data_folder() / "matrices" / f"{shape.matrix}.txt"
     if shape.content is not None:
         if not is_file(file):  # else it has the same content, of which its name is a hash
             with writing_data("the matrix can't be kept", file):
@@ -105,6 +107,18 @@ def prepare_benchmark(
         folder=folder,
         launcher=local_launcher(mpi, bound=not on_gpu, emulated_nodes=workload.emulated_nodes),
     )
+
+
+@contextmanager
+def unstored_benchmark(
+    mpi: model.MpiInstallation,
+    pinned: Mapping[str, str],
+    workload: model.Workload,
+    guards: Sequence[str] = (),
+) -> Iterator[LocalBenchmark]:
+    """Yields the benchmark as ``prepare_benchmark`` does; its records are deleted at the end."""
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        yield prepare_benchmark(mpi, pinned, (), workload, Path(folder), guards)
 
 
 def program_for(

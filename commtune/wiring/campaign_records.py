@@ -36,17 +36,13 @@ from commtune.systems.nominal.operations import FABRIC
 from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.job_handover import CUT_TO, guards_here
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import runs_folder
 
 #: Usual names of libraries below MPI that differ from the catalogue's.
 _LIBRARY_NAMES = {"ucc": "UCC", "ucx": "UCX"}
 
 #: The most messages of a matrix that are stored with a campaign, for its nominal bandwidth.
 _MOST_FLOWS = 4000
-
-
-def this_system() -> SystemRecord:
-    return _system(describe_machine())
 
 
 def record_of(
@@ -59,7 +55,7 @@ def record_of(
     return _record(
         spec,
         _surroundings(mpi, machine, spec.protected_variables, workload),
-        _system(machine, workload.emulated_nodes),
+        system_of(machine, workload.emulated_nodes),
         _stack(mpi, machine, workload.backend, spec.versions),
         folder,
     )
@@ -92,17 +88,19 @@ def _surroundings(
     gpu = stack_of(workload.backend)
     return {
         "machine": machine.shape(),
-        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": _benchmark(workload),
-        "guards": _guards(guards, workload),
+        **_programs(mpi, guards, workload),
         **({"gpu": gpu} if gpu else {}),
     }
 
 
-def _benchmark(workload: Workload) -> dict[str, Any]:
-    """Returns the digest of the benchmark; results of different ones aren't comparable."""
+def _programs(mpi: MpiInstallation, guards: Sequence[str], workload: Workload) -> dict[str, Any]:
+    """Returns the MPI, the digest of the benchmark, and the protected variables."""
     files = files_of(workload)
-    return {"sources": sources_of(workload), **({"files": files} if files else {})}
+    return {
+        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
+        "benchmark": {"sources": sources_of(workload), **({"files": files} if files else {})},
+        "guards": _guards(guards, workload),
+    }
 
 
 def _guards(names: Sequence[str], workload: Workload) -> dict[str, str | None]:
@@ -126,13 +124,10 @@ def _digest(value: str) -> str:
 def scheduler_campaign_record(on: SchedulerCampaign) -> CampaignRecord:
     """Returns the record of a campaign on a cluster, whichever machine of it this is."""
     spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
-    machine = {**cluster, "nodes": plan.workload.nodes}
     surroundings = {
-        "machine": machine,
+        "machine": {**cluster, "nodes": plan.workload.nodes},
         str(on.kind): on.request.question(),
-        "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
-        "benchmark": _benchmark(plan.workload),
-        "guards": _guards(spec.protected_variables, plan.workload),
+        **_programs(mpi, spec.protected_variables, plan.workload),
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, str(on.kind): on.site.version}
     where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
@@ -160,10 +155,10 @@ def record_of_today(
         space=stored.space,
         space_key=stored.what["space"]["content"],
         seed=stored.seed,
-        system=_system(machine, workload.emulated_nodes),
+        system=system_of(machine, workload.emulated_nodes),
         stack=_stack(mpi, machine, workload.backend, versions),
         simulated=stored.simulated,
-        folder=str(Folders.of_user().runs(stored.name)),
+        folder=str(runs_folder(stored.name)),
     )
 
 
@@ -245,7 +240,7 @@ def _of_shape(workload: Workload) -> dict[str, Any]:
     return known
 
 
-def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
+def system_of(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
     """Returns the record of a machine; one with emulated nodes is a different system."""
     name = f"{machine.cpu_model}, {machine.cores_usable} cores"
     for model in dict.fromkeys(gpu.model for gpu in machine.gpus):

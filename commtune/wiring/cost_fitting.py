@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Budget
@@ -27,7 +25,7 @@ from commtune.model import (
 )
 from commtune.model.run_costs import RunCost
 from commtune.tuner.execution.runner import first_limit, time_limit
-from commtune.wiring.benchmark_setup import prepare_benchmark
+from commtune.wiring.benchmark_setup import unstored_benchmark
 from commtune.wiring.library_versions import begun_campaign
 from commtune.wiring.timing_fitting import choose_timing, lacks_timing, with_choice
 
@@ -184,10 +182,8 @@ def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> Iterator[_
     """Yields a function that runs the default with a campaign's sizes and timing."""
     plan = spec.plan
     limit_s, walls_s = first_limit(plan.workload, plan.timing), list[float]()
-    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        benchmark = prepare_benchmark(
-            mpi, plan.space.pinned, (), plan.workload, Path(folder), spec.protected_variables
-        )
+    pinned, guards = plan.space.pinned, spec.protected_variables
+    with unstored_benchmark(mpi, pinned, plan.workload, guards) as benchmark:
 
         def measure(given: CampaignSpec) -> RunResult:
             name = uuid.uuid4().hex

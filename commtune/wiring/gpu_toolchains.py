@@ -136,8 +136,7 @@ def libraries_of(backend: str, mpi: MpiInstallation) -> dict[str, str]:
     """Returns the libraries that a backend uses, with their versions, empty if unknown."""
     if backend == Backend.XCCL:
         found = toolchain_for(backend)
-        if found is None or found.xccl is None:
-            return {}
+        assert found and found.xccl  # as ``toolchain_for`` checks
         return {_XCCL[found.kind]: found.xccl.version}
     named = {mpi.flavour.library: mpi.version}
     may_use_ucx = Backend(backend).uses_gpu and mpi.flavour is not MpiFlavour.INTEL

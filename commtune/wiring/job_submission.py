@@ -42,8 +42,8 @@ from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import scheduler_campaign_record
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.schedulers import allocation_here, describe_site, scheduler_of
-from commtune.wiring.submitted_files import store_copies
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.submitted_files import COPIES, store_copies
+from commtune.wiring.user_folders import data_folder, runs_folder
 
 #: Seconds by which the clocks of a cluster's machines may differ.
 _CLOCKS_S = 60.0
@@ -85,7 +85,7 @@ def prepare_scheduler_campaign(
         mpi=mpi,
         program=program,
         site=_describe_site(spec, say, again=again, is_example=is_example),
-        folder=Folders.of_user().runs(spec.plan.name).parent,
+        folder=runs_folder(spec.plan.name).parent,
         allocation=allocation_here(spec.job_request.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
@@ -110,7 +110,7 @@ def _with_nodes_of_one_kind(on: SchedulerCampaign) -> SchedulerCampaign:
         on.nodes,
         exclude=on.request.exclude,
         allocated=on.allocation.nodes if on.allocation else (),
-        folder=Folders.of_user().data,
+        folder=data_folder(),
     )
     if choice.remark:
         on.say(choice.remark)
@@ -160,7 +160,7 @@ def _describe_site(
     """Describes the site by its scheduler; explains a missing answer in a campaign's terms."""
     kind = spec.job_request.scheduler if spec.job_request else JobScheduler.SLURM
     try:
-        return describe_site(kind, Folders.of_user().data)
+        return describe_site(kind, data_folder())
     except (MissingComponent, SchedulerFault) as error:
         if is_example:
             say(f"note: kinds of nodes and topology are not checked: {error.message}")
@@ -202,7 +202,7 @@ def submit_campaign(on: SchedulerCampaign, opened: Database) -> JobRecord:
             f"{there[0].job.number}",
             hint="'commtune status' shows it; 'commtune cancel' ends it",
         )
-    store_copies(on.copies, on.spec.texts)
+    store_copies(on.folder / COPIES, on.spec.texts)
     on.cancel_request.withdraw()
     dead = _dead_holder(store, campaign_id, book.all_jobs())
     return chain.submit(after=dead, is_over=True).job

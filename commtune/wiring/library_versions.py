@@ -7,12 +7,10 @@ process on the login node is asked, and jobs get the versions by their environme
 from __future__ import annotations
 
 import os
-import tempfile
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commtune.cluster.local.launch import base_environment
@@ -182,7 +180,7 @@ def _of_a_run(
     mpi: MpiInstallation, asked: Workload, pinned: Mapping[str, str], guards: Sequence[str]
 ) -> _Answer:
     """Returns the versions in the header of a minimal run of the default."""
-    from commtune.wiring.benchmark_setup import prepare_benchmark  # `doctor` measures nothing
+    from commtune.wiring.benchmark_setup import unstored_benchmark  # `doctor` measures nothing
 
     name = f"versions-{uuid.uuid4().hex[:8]}"
     workload = Workload(
@@ -192,18 +190,17 @@ def _of_a_run(
         backend=asked.backend,
         emulated_nodes=asked.emulated_nodes,
     )
-    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        try:
-            benchmark = prepare_benchmark(mpi, pinned, (), workload, Path(folder), guards)
+    try:
+        with unstored_benchmark(mpi, pinned, workload, guards) as benchmark:
             # Repeated if it fails: without the versions the campaign's space would be another one.
             for number in (1, 2):
                 request = RunRequest(f"{name}-{number}", DEFAULT, workload, _SHORT)
                 result = benchmark.measure(request, _LIMIT_S)
                 if result.header is not None:
                     break
-        except CommtuneError as error:
-            said = error.message.splitlines()[0].rstrip(":")  # without the output of tools
-            return _Answer(why=said, failed=True)
+    except CommtuneError as error:
+        said = error.message.splitlines()[0].rstrip(":")  # without the output of tools
+        return _Answer(why=said, failed=True)
     if result.header is None:
         return _Answer(why=f"a run of the default fails: {result.outcome}", failed=True)
     return _Answer(versions_in(result.header), "a run of the default does not load it")

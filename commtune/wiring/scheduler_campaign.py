@@ -68,8 +68,7 @@ from commtune.wiring.schedulers import (
     topology_here,
     with_shared_answers,
 )
-from commtune.wiring.submitted_files import COPIES
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import data_folder
 
 #: Seconds of an allocation that ending the campaign takes.
 _ENDING_S = 3.0
@@ -140,9 +139,7 @@ class SchedulerCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
-        asked = with_shared_answers(
-            scheduler, Folders.of_user().data, self.site.name, self.request.poll_s
-        )
+        asked = with_shared_answers(scheduler, data_folder(), self.site.name, self.request.poll_s)
         reader = ResultReader(
             program=self.program,
             environment=self._variables,
@@ -318,21 +315,17 @@ class SchedulerCampaign:
         spec = replace(self.spec, job_request=self.request)
         return allocation_script(spec, self.folder, database)
 
-    def chain(self, book: JobBook, database: str = "") -> AllocationChain:
+    def chain(self, book: JobBook, database: str) -> AllocationChain:
         script, submitter = self.allocation_script(database), self._submitter(book)
         return AllocationChain(script, book, submitter, self._failed_nodes, time.time)
 
-    def left_s(self, book: JobBook) -> Callable[[], float]:
-        """Returns a function for the seconds of this allocation that the node-hours leave."""
+    def left_s(self, book: JobBook) -> float:
+        """Returns the seconds of this allocation that the node-hours leave."""
         limit, allocation = self.spec.plan.budget.node_hours, self.allocation
-
-        def left() -> float:
-            if limit is None or allocation is None:
-                return float("inf")
-            used = book.node_hours() + allocation.node_hours(time.time())
-            return (limit - used) * 3600 / len(allocation.nodes) - _ENDING_S
-
-        return left
+        if limit is None or allocation is None:
+            return float("inf")
+        used = book.node_hours() + allocation.node_hours(time.time())
+        return (limit - used) * 3600 / len(allocation.nodes) - _ENDING_S
 
     def what(self) -> dict[str, Any]:
         """Returns what identifies the cluster: results on any of its nodes are comparable."""
@@ -349,11 +342,6 @@ class SchedulerCampaign:
         # qsub has no option to exclude nodes.
         most = None if self.kind is JobScheduler.PBS else MOST_FAILURES
         return FailedNodes(self.folder / "failed-nodes.json", self.say, most)
-
-    @property
-    def copies(self) -> Path:
-        """The file with copies of the campaign's files as they were at submission."""
-        return self.folder / COPIES
 
     @property
     def cancel_request(self) -> CancelRequest:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 
-@dataclass(frozen=True)
-class Folders:
-    data: Path  # campaigns' record files, and the database unless it is elsewhere
-    cache: Path  # built benchmarks; may be deleted at any time
+def data_folder() -> Path:
+    """Returns the folder of campaigns' records, and of the database unless it is elsewhere."""
+    return platformdirs.user_data_path("commtune")
 
-    @classmethod
-    def of_user(cls) -> Folders:
-        return cls(
-            platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune")
-        )
 
-    def runs(self, campaign: str) -> Path:
-        return self.data / "campaigns" / campaign / "runs"
+def cache_folder() -> Path:
+    """Returns the folder of built benchmarks, which may be deleted at any time."""
+    return platformdirs.user_cache_path("commtune")
+
+
+def runs_folder(campaign: str) -> Path:
+    return data_folder() / "campaigns" / campaign / "runs"

@@ -128,5 +128,5 @@ def test_what_would_have_been_found_is_said_in_one_way(url: str) -> None:
 
 
 def _faster(url: str) -> Profile:
-    (found,) = (p for p in campaigns.list_profiles(NAME, url) if p.verdict == "faster")
+    (found,) = (p for p in campaigns.find_profiles(url, NAME) if p.verdict == "faster")
     return campaigns.find_profile(f"{NAME}/{found.name}", url).profile

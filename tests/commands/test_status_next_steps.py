@@ -185,7 +185,7 @@ def _check_told(tmp_path: Path, scheduler: str, begin: _Moment, expected: list[s
     store = Store(opened)
     campaign_id = store.open_campaign(replace(record, folder=str(folder / "runs"))).id
     is_silent = begin(store, campaign_id, folder)
-    ((campaign, _),) = list_campaigns(url, ask_schedulers=False)
+    (campaign,) = list_campaigns(url)
     assert describe_next_steps(campaign, is_old=is_silent) == expected
     opened.close()
 

@@ -64,8 +64,8 @@ def _all_of(store: Store, number: int, name: str) -> dict[str, Any]:
         "jobs": [book.all_jobs(), book.open_jobs(), book.node_hours()],
         "holder": holder and holder[0],
         "profiles": given.profiles_of(store, name),
-        "runs and phases": [list_runs(url, number, limit=9), count_phases(url, number)],
-        "configurations": list_trials(url, number, first=0, limit=9),
+        "runs and phases": [list_runs(url, name, limit=9), count_phases(url, number)],
+        "configurations": list_trials(url, name, first=0, limit=9),
         "summary": list_summaries(url, number),
     }
     return {about: _plain(one) for about, one in told.items()}

@@ -172,7 +172,7 @@ def test_no_damaged_value_ends_a_command_in_a_traceback(
 
 
 def _names(path: Path) -> list[str]:
-    return [one.name for one, _ in stored_campaigns.list_campaigns(str(path))]
+    return [one.name for one in stored_campaigns.list_campaigns(str(path))]
 
 
 def test_what_is_damaged_is_named_and_the_rest_is_answered(
@@ -219,9 +219,9 @@ def test_an_interval_without_its_ratio_is_damage(
 
 
 def test_damaged_numbers_are_not_added_up(path: Path, told: list[Damage]) -> None:
-    (before,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
+    (before,) = [one for one in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
     _damage(path, "runs", "wall_s", "1e6 seconds")
-    (after,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
+    (after,) = [one for one in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
     assert after.runs == before.runs - 1
     assert after.wall_s < before.wall_s
     assert [str(one) for one in told] == ["runs 1: wall_s: '1e6 seconds' is not a number"]
@@ -243,7 +243,7 @@ def test_instead_of_a_damaged_gain_the_next_one_is_shown(path: Path, told: list[
         Store(database).save_profiles(1, [given.profile()])
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE profile_points SET ratio = 'text' WHERE low = 1.6")
-    (first,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
+    (first,) = [one for one in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
     assert first.best is not None and first.best.low == 1.3
     assert {(one.table, one.column) for one in told} == {("profile_points", "ratio")}
 

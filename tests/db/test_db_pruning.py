@@ -142,7 +142,7 @@ def test_a_closed_folder_of_another_user_disturbs_neither_prune_nor_status(
     try:
         found = find_prunable(30, url)
         assert prune_campaigns(found, url) == [] and found.files == ()
-        ((campaign, _),) = list_campaigns(url, ask_schedulers=False)
+        (campaign,) = list_campaigns(url)
         first, _ = describe_next_steps(campaign, is_old=False)
         assert first == "no controller works on it"
     finally:

@@ -25,7 +25,7 @@ from commtune.db.lock_owner import LockOwner, start_of
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NotCancellable, UserError
 from commtune.service.control import CANCEL
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import data_folder
 
 PAGE = CANCEL.format(campaign="tonight")
 API = f"/api/v1{PAGE}"
@@ -247,7 +247,7 @@ def test_no_name_leads_out_of_the_folder_of_campaigns(
 ) -> None:
     """Where the database can't be read, folders tell which jobs are a campaign's."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    data = Folders.of_user().data
+    data = data_folder()
     (data / "campaigns").mkdir(parents=True)
     Path(db).write_bytes(b"no database" * 1000)
     for name in ("..", "."):

@@ -266,16 +266,16 @@ def test_a_machine_with_fewer_gpus_is_another_system() -> None:
     assert socket.gethostname() not in str(about)
     fewer = campaign_records._surroundings(OPENMPI, machine(gpus=2), (), NCCL)
     assert list_differences(about, fewer)
-    assert campaign_records._system(machine(gpus=2)) != campaign_records._system(machine())
+    assert campaign_records.system_of(machine(gpus=2)) != campaign_records.system_of(machine())
 
 
 def test_a_machine_that_plays_nodes_is_another_system() -> None:
-    plain = campaign_records._system(machine())
-    played = campaign_records._system(machine(), 2)
+    plain = campaign_records.system_of(machine())
+    played = campaign_records.system_of(machine(), 2)
     assert plain.name == "Xeon, 64 cores, 4 x NVIDIA H200"
     assert played.name == f"{plain.name} (emulated nodes: 2, over sockets on one machine)"
     assert played.fingerprint != plain.fingerprint
-    assert played.fingerprint != campaign_records._system(machine(), 4).fingerprint
+    assert played.fingerprint != campaign_records.system_of(machine(), 4).fingerprint
 
 
 @pytest.mark.usefixtures("h200s")

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from commtune.app.campaigns.stored import CampaignState, CampaignSummary, list_campaigns
 from commtune.campaign.plan import BUDGETS
 from commtune.db.connection.reader import keep_open
 from commtune.db.damage import DamagedRows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import RunLine, best_single_run, count_phases, list_runs
+from commtune.db.queries.summaries import list_summaries
+from commtune.db.records import CampaignState, CampaignSummary
 
 #: The number of latest runs that are listed, and used for the pace.
 _RECENT = 20
@@ -63,18 +64,18 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
     """
     with keep_open(db):
         number = describe_campaign(db, name).id
-        listed = list_campaigns(db, ask_schedulers=False, campaign_id=number)
+        listed = list_summaries(db, number)
         if not listed:  # the campaign is damaged, which was reported
             raise DamagedRows(f"campaign {name}")
-        recent = list_runs(db, number, limit=_RECENT)
+        recent = list_runs(db, name, limit=_RECENT)
         phases, single_run = count_phases(db, number), best_single_run(db, number)
-    ((summary, _),) = listed
+    (summary,) = listed
     return CampaignProgress(
         summary=summary,
         phase=recent[0].phase if recent else "",
         phases=tuple(
-            PhaseProgress(one.phase, one.runs, one.wall_s, _budget(summary.settings, one.phase))
-            for one in phases
+            PhaseProgress(phase, runs, wall_s, _budget(summary.settings, phase))
+            for phase, (runs, wall_s) in phases.items()
         ),
         runs_a_minute=_pace(recent) if summary.state is CampaignState.RUNNING else None,
         single_run=single_run,

@@ -13,6 +13,7 @@ from typing import Any
 from commtune.app.campaigns.stored import (
     CampaignState,
     CampaignSummary,
+    ask_schedulers,
     last_words,
     list_campaigns,
     stuck_jobs,
@@ -109,8 +110,8 @@ def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:
     Args:
         since: seconds since 1970.
     """
-    listed = [campaign for campaign, _ in list_campaigns(db) if not campaign.site]
-    if not listed:
+    own = [campaign for campaign in list_campaigns(db) if not campaign.site]
+    if not own:
         return []
     totals = _totals(db, since)
     made: defaultdict[str, list[StoredProfile]] = defaultdict(list)
@@ -123,7 +124,7 @@ def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:
             tuple(made[one.name]),
             last_words(one),
         )
-        for one in listed
+        for one, _ in ask_schedulers(own)
         if one.id in totals or _was_active(one, since)
     ]
 

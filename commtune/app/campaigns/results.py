@@ -11,9 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
-from commtune.db.queries import results
 from commtune.db.queries.results import COLUMNS, Results, find_results
-from commtune.db.records import ResultsPage
+from commtune.db.queries.results import read_results_page as read_results_page
 from commtune.documents.files import replaced_file
 from commtune.documents.nearest import suggest_nearest
 from commtune.errors import NoAnswer, UserError
@@ -51,18 +50,6 @@ def write_results(
     mode, encoding = ("wb", None) if chosen == "parquet" else ("w", "utf-8")
     with replaced_file(file) as part, part.open(mode, encoding=encoding) as out:
         return int(write(columns, rows, out))
-
-
-def read_results_page(campaign: str, db: str | None = None, **page: int) -> ResultsPage:
-    """Returns a page of the measurements of a campaign.
-
-    Args:
-        page: the page, as for ``db.queries.results.read_results_page``.
-
-    Raises:
-        UnknownName, NoAnswer: there is no such campaign, or no database.
-    """
-    return results.read_results_page(db, campaign, **page)
 
 
 def _choose_format(asked: str | None, file: Path | None) -> str:

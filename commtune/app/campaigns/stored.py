@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commtune import formatting as text
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db.codec import list_differences as list_differences
-from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.description import describe_campaign as describe_campaign
+from commtune.db.queries.profiles import find_profiles as find_profiles
+from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import BestGain
 from commtune.db.records import CampaignDescription as CampaignDescription
@@ -30,9 +31,6 @@ from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
 from commtune.wiring import submitted_files
 
-if TYPE_CHECKING:
-    from commtune.app.profiles.nominal_share import Share
-
 #: Prefixes of a job's output lines that say why its controller ended, and why no job follows.
 _SIGNS = ("commtune: ", "no job continues: ")
 #: States of waiting jobs in Slurm and PBS.
@@ -41,24 +39,22 @@ _PENDING = ("PENDING", "H", "Q", "T", "W")
 _NO_REASON = ("", "None", "(null)")
 
 
-def list_campaigns(
-    db: str | None = None, *, ask_schedulers: bool = True, campaign_id: int | None = None
-) -> list[tuple[CampaignSummary, bool]]:
-    """Returns all campaigns, with their jobs as the scheduler describes them now.
+def list_campaigns(db: str | None) -> list[CampaignSummary]:
+    """Returns all campaigns, newest first, with their jobs as stored; none without a database."""
+    try:
+        return list_summaries(db)
+    except NoAnswer:
+        return []
+
+
+def ask_schedulers(stored: Iterable[CampaignSummary]) -> list[tuple[CampaignSummary, bool]]:
+    """Returns campaigns with their jobs as the schedulers describe them now.
 
     The flag is true if jobs may be over by now: the scheduler doesn't answer, and no controller
     watches them.
-
-    Args:
-        ask_schedulers: whether to ask schedulers; otherwise, jobs are as stored.
-        campaign_id: only this campaign.
     """
-    try:
-        stored = list_summaries(db, campaign_id)
-    except NoAnswer:  # no database yet
-        return []
     now: dict[str, JobRecord] = {}
-    for kind in JobScheduler if ask_schedulers else ():
+    for kind in JobScheduler:
         mine = [one for one in stored if scheduler_of(one) is kind]
         asked = [job for one in mine for job in one.jobs if _is_asked_about(one, job)]
         if asked:
@@ -116,12 +112,11 @@ def _without_lost_controller(campaign: CampaignSummary) -> CampaignSummary:
     return replace(campaign, locked_by="", jobs=tuple(j for j in campaign.jobs if j.number))
 
 
-def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, Any]:
-    """Returns a campaign's state as plain data, for ``status --json`` and the HTTP API.
+def summary_data(campaign: CampaignSummary, db: str | None) -> dict[str, Any]:
+    """Returns a campaign's state as plain data, for ``status --json`` and the HTTP API."""
+    from commtune.app.profiles.nominal_share import Share  # slow to import
 
-    Args:
-        share: the share of the nominal bandwidth that its best configuration reaches.
-    """
+    share = Share.of_best(campaign, db)
     return {
         **asdict(campaign),
         "state": campaign.state,
@@ -226,19 +221,10 @@ def edited_files(campaign: CampaignSummary) -> list[str]:
     return submitted_files.edited_files(Path(campaign.folder).parent / submitted_files.COPIES)
 
 
-def find_campaign(name: str, db: str | None = None) -> CampaignDescription:
-    """Returns the description of a campaign.
-
-    Raises:
-        UnknownName: there is none of this name; the hint lists similar ones.
-    """
-    return describe_campaign(db, name)
-
-
 def is_unfinished(name: str, db: str | None) -> bool:
     """Whether a campaign is stored, and has not come to its end."""
     try:
-        return find_campaign(name, db).finished is None
+        return describe_campaign(db, name).finished is None
     except (NoAnswer, UnknownName):
         return False
 
@@ -251,7 +237,7 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
         NoAnswer: there is no database yet.
     """
     try:
-        return find_campaign(name, db)
+        return describe_campaign(db, name)
     except UnknownName as unknown:
         try:
             return load_profile(db, name)
@@ -271,11 +257,6 @@ def find_profile(reference: str, db: str | None) -> ProfileAnswer:
     return load_profile(db, reference, with_details=True)
 
 
-def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
-    """Returns all profiles, or those of a campaign: newest first, then by operation and size."""
-    return find_profiles(db, campaign)
-
-
 def rename_campaign(name: str, new: str, db: str | None = None) -> None:
     """Renames a campaign; the user must also change the name in its file.
 
@@ -285,7 +266,7 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
         CampaignLocked: a controller works on it.
     """
     check_campaign_name(new)
-    number = find_campaign(name, db).id
+    number = describe_campaign(db, name).id
     from commtune.db.connection.opening import opened_database
     from commtune.db.storage import campaigns  # imported here, because readers do not need it
 
@@ -301,7 +282,7 @@ def delete_campaign(name: str, db: str | None = None) -> None:
         UserError: some of its jobs are not over.
         CampaignLocked: a controller works on it.
     """
-    number = find_campaign(name, db).id
+    number = describe_campaign(db, name).id
     from commtune.db.connection.opening import opened_database
     from commtune.db.storage import campaigns  # imported here, because readers do not need it
 

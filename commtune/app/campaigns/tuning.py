@@ -40,7 +40,7 @@ from commtune.wiring.job_submission import prepare_scheduler_campaign
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import runs_folder
 
 #: The shortest allocation, seconds: for the start, a first run of unknown length, and the end.
 _SHORTEST_S = 120.0
@@ -101,7 +101,7 @@ def tune_campaign(
     plan = spec.plan
     if spec.job_request is not None:
         return _tune_on_scheduler(spec, mpi, opened, reporter, take_over=take_over)
-    folder = Folders.of_user().runs(plan.name)
+    folder = runs_folder(plan.name)
     space, protected = plan.space, spec.protected_variables
     benchmark = prepare_benchmark(
         mpi, space.pinned, space.variables, plan.workload, folder, protected
@@ -159,7 +159,7 @@ def _tune_on_scheduler(
             runner = Runner(
                 plan, number, steps, store,
                 clock=partial(store.clock, steps.used_s),
-                most_left_s=on.left_s(book), look_at=on.look_at,
+                most_left_s=partial(on.left_s, book), look_at=on.look_at,
             )  # fmt: skip
             return Campaign(plan, runner, reporter).run()
 
@@ -204,7 +204,7 @@ def prepare_submission(
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
     """Returns the script of the allocation in which a campaign for another machine would run."""
-    folder = Folders.of_user().runs(spec.plan.name).parent
+    folder = runs_folder(spec.plan.name).parent
     return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
 
 

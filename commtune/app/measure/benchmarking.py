@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from commtune.errors import EnvironmentFault
 from commtune.model import (
@@ -75,10 +73,7 @@ def run_benchmark(request: RunRequest, mpi: str = "auto") -> tuple[RunResult, Mp
         MissingComponent, UserError: this machine lacks what the run needs.
     """
     found = benchmark_setup.find_named_mpi(mpi)
-    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        benchmark = benchmark_setup.prepare_benchmark(
-            found, {}, (), request.workload, Path(folder)
-        )
+    with benchmark_setup.unstored_benchmark(found, {}, request.workload) as benchmark:
         return benchmark.measure(request, _time_limit_s(request)), found
 
 
@@ -113,8 +108,7 @@ def trace_each(
         EnvironmentFault: a run under one of them did not finish.
     """
     names = dict.fromkeys(name for each in configurations for name in each)
-    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        prepared = benchmark_setup.prepare_benchmark(mpi, {}, (), request.workload, Path(folder))
+    with benchmark_setup.unstored_benchmark(mpi, {}, request.workload) as prepared:
         benchmark = benchmark_setup.watch_variables(prepared, tuple(names))
         return group_executions([_trace(benchmark, request, each) for each in configurations])
 

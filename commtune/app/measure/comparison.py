@@ -26,6 +26,7 @@ from commtune.documents.quantities import QuantityError
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.formatting import format_ranks
 from commtune.model import (
+    DEFAULT,
     Backend,
     Configuration,
     JobScheduler,
@@ -104,7 +105,6 @@ class ComparisonResult:
 class _Operand:
     """A side of the comparison; for a profile with its campaign and pinned variables."""
 
-    written: str
     configuration: Configuration
     pins: Mapping[str, str] = field(default_factory=dict)
     stored: CampaignDescription | None = None
@@ -152,7 +152,7 @@ def compare_configurations(
             benchmark, configurations, workload, timing, time_s, reporter
         ).run()
     return ComparisonResult(
-        names={arm: one.written for arm, one in operands.items()},
+        names={Arm.A: a, Arm.B: b},
         configurations=configurations,
         workload=workload,
         mpi=found_mpi,
@@ -164,16 +164,16 @@ def compare_configurations(
 def _read_operand(written: str, db: str | None) -> _Operand:
     """Reads a side: ``default``, ``@FILE``, ``reference:NAME``, settings, or a profile."""
     if written == "default":
-        return _Operand(written, Configuration())
+        return _Operand(DEFAULT)
     if written.startswith("@"):
-        return _Operand(written, _from_file(Path(written[1:])))
+        return _Operand(_from_file(Path(written[1:])))
     if written.startswith(reference_settings.REFERENCE):
         found = reference_settings.find_reference_settings(written)
-        return _Operand(written, Configuration(found.settings), reference=found)
+        return _Operand(Configuration(found.settings), reference=found)
     if "=" in written:
-        return _Operand(written, _from_words(written))
+        return _Operand(_from_words(written))
     answer, stored = load_own_profile(db, written)
-    return _Operand(written, answer.profile.configuration, answer.pinned, stored)
+    return _Operand(answer.profile.configuration, answer.pinned, stored)
 
 
 def _from_words(written: str) -> Configuration:

@@ -25,7 +25,7 @@ from commtune.kernels.python_bench.layout import CALLS
 from commtune.model import Backend, Operation
 from commtune.paths import exists
 from commtune.wiring import benchmark_setup, space_fitting
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import cache_folder
 
 #: The time limit of a program, seconds: a week.
 _LIMIT_S = 7 * 24 * 3600.0
@@ -54,7 +54,7 @@ def count_messages(command: Sequence[str], mpi: str) -> MessageCounts:
         BuildFailed: the preloaded library that counts doesn't compile.
     """
     found = benchmark_setup.find_named_mpi(mpi)
-    cache = Folders.of_user().cache
+    cache = cache_folder()
     library = build_message_counter(found, cache)
     preloaded = " ".join(filter(None, [str(library), os.environ.get("LD_PRELOAD", "")]))
     # Not in /tmp, because only the user's cache may be shared by all nodes.
@@ -83,7 +83,7 @@ def count_nccl_messages(command: Sequence[str]) -> MessageCounts:
     Raises:
         UserError: the program fails, or calls none.
     """
-    with scratch_folder(Folders.of_user().cache) as folder:
+    with scratch_folder(cache_folder()) as folder:
         output = _run_to_its_end(command, logging_calls(folder))
         calls = count_calls(_lines_of(folder))
     if not calls:

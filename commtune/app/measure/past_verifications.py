@@ -114,7 +114,7 @@ def _campaigns_with(answer: ProfileAnswer, own: int, db: str | None) -> dict[int
         one.id: one.name
         for one in list_summaries(db)
         if (one.id == own or one.settings.get("verifies") == answer.reference)
-        and any(of.phase == Phase.VERIFY for of in count_phases(db, one.id))
+        and Phase.VERIFY in count_phases(db, one.id)
     }
 
 

@@ -29,7 +29,7 @@ from commtune.wiring import campaign_records
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.space_fitting import fit_campaign
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import data_folder
 
 #: Runs of the default before all others: the first has cold caches, the rest give the time of one.
 _FIRST = 4
@@ -216,14 +216,15 @@ class _Recording:
 
 
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
-    folder = Folders.of_user().data / "recordings" / spec.plan.name
+    folder = data_folder() / "recordings" / spec.plan.name
     space, workload, protected = spec.plan.space, spec.plan.workload, spec.protected_variables
     return prepare_benchmark(mpi, space.pinned, space.variables, workload, folder, protected)
 
 
 def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
     """Returns the header of a recording, as far as known before the first run."""
-    system = campaign_records.this_system()
+    machine = describe_machine()
+    system = campaign_records.system_of(machine)
     return GridHeader(
         name=spec.plan.name,
         recorded=time.strftime("%Y-%m-%d", time.gmtime()),
@@ -232,7 +233,7 @@ def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
             "name": mpi.flavour.label,
             "flavour": str(mpi.flavour),
             "version": mpi.version,
-            "os": describe_machine().os_name,
+            "os": machine.os_name,
             **stack_of(spec.plan.workload.backend),
             **({"loaded": dict(spec.versions)} if spec.versions else {}),
         },

@@ -40,33 +40,7 @@ from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
-from commtune.wiring.user_folders import Folders
-
-
-@dataclass(frozen=True)
-class VerificationResult:
-    """The result of a verification.
-
-    Attributes:
-        profile: CAMPAIGN/PROFILE.
-        stated_at: creation of the profile, seconds since 1970.
-        mpi: the MPI of the new runs.
-        campaign: name of the campaign that has the new runs.
-        changes: descriptions of changes since the profile was made; with any, the new runs are a
-            campaign of their own.
-        spread: the spread of speedups between those, which widens the new intervals.
-    """
-
-    profile: str
-    stated_at: float
-    claim: Claim
-    plan: Plan
-    mpi: MpiInstallation
-    campaign: str
-    changes: tuple[str, ...]
-    verification: Verification
-    earlier: tuple[PastVerification, ...]
-    spread: SittingSpread
+from commtune.wiring.user_folders import runs_folder
 
 
 @dataclass(frozen=True)
@@ -74,7 +48,10 @@ class _Task:
     """A verification to be made.
 
     Attributes:
+        mpi: the MPI of the new runs.
         record: the campaign as it would be created here and now, with the name for the new runs.
+        changes: descriptions of changes since the profile was made; with any, the new runs are a
+            campaign of their own.
         on: the scheduler's part of the campaign, if its runs were jobs.
     """
 
@@ -85,7 +62,36 @@ class _Task:
     mpi: MpiInstallation
     record: CampaignRecord
     changes: tuple[str, ...]
-    on: SchedulerCampaign | None = None
+    on: SchedulerCampaign | None
+
+    @property
+    def profile(self) -> str:
+        """CAMPAIGN/PROFILE."""
+        return self.answer.reference
+
+    @property
+    def stated_at(self) -> float:
+        """The creation of the profile, seconds since 1970."""
+        return self.answer.created
+
+    @property
+    def campaign(self) -> str:
+        """The name of the campaign that has the new runs."""
+        return self.record.name
+
+
+@dataclass(frozen=True)
+class VerificationResult(_Task):
+    """The result of a verification.
+
+    Attributes:
+        earlier: the verifications before this one.
+        spread: the spread of speedups between those, which widens the new intervals.
+    """
+
+    verification: Verification
+    earlier: tuple[PastVerification, ...]
+    spread: SittingSpread
 
 
 def verify_profile(
@@ -124,18 +130,7 @@ def verify_profile(
     earlier = tuple(read_verifications(str(answer.id), db))
     spread = measure_spread([one.estimates for one in earlier])
     found = _measure(task, time_s, db, reporter, spread.share, take_over=take_over)
-    return VerificationResult(
-        profile=task.answer.reference,
-        stated_at=task.answer.created,
-        claim=task.claim,
-        plan=task.plan,
-        mpi=task.mpi,
-        campaign=task.record.name,
-        changes=task.changes,
-        verification=found,
-        earlier=earlier,
-        spread=spread,
-    )
+    return VerificationResult(**vars(task), verification=found, earlier=earlier, spread=spread)
 
 
 def _plan_task(
@@ -253,7 +248,7 @@ def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignReco
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
     settings = {**record.settings, "verifies": answer.reference}
-    folder = str(Folders.of_user().runs(name))
+    folder = str(runs_folder(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
 
@@ -261,10 +256,9 @@ def _describe_changes(task: _Task) -> list[str]:
     if not task.changes:
         return []
     return [
-        f"{task.answer.reference} was measured under other conditions; changed since "
-        "(then -> now):",
+        f"{task.profile} was measured under other conditions; changed since (then -> now):",
         *(f"  {change}" for change in task.changes),
-        f"so these runs are stored separately, as campaign {task.record.name}",
+        f"so these runs are stored separately, as campaign {task.campaign}",
     ]
 
 
@@ -332,7 +326,7 @@ def _outlook(task: _Task, phase: VerifyPhase) -> str:
     workload = task.plan.workload
     expected_s = 2 * phase.planned * phase.run_s()
     return (
-        f"{task.answer.reference}: {workload.operation}, "
+        f"{task.profile}: {workload.operation}, "
         f"{format_ranks(workload.ranks, workload.nodes)}, "
         f"{format_count(len(task.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
         f"{format_wall_time(expected_s)}, fewer if the answer is clear earlier"

@@ -11,7 +11,6 @@ from commtune.app.profiles.best import (
     best_at_size,
     best_by_size,
     find_neighbours,
-    likely_instead,
     nominal_share_of,
     why_inconclusive,
 )
@@ -24,8 +23,9 @@ from commtune.app.profiles.explained import (
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
+from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.errors import NoAnswer
-from commtune.model import Operation
+from commtune.model import Operation, Verdict
 
 #: The most answers to a question; further ones are of other machines, ranks or software.
 MOST_ANSWERS = 5
@@ -77,17 +77,28 @@ def size_table(
 
 def _explain(row: BestRow, size: int, db: str | None) -> Explained:
     near = find_neighbours(row, size, db)
-    likely = None
-    if found := likely_instead(row, db):
-        one = found.profile
-        likely = LikelyProfile(found.reference, one.configuration, one.points, one.note)
     return Explained(
         row,
         why_inconclusive(row, size, db),
         tuple(Neighbour(at, one, why_inconclusive(one, at, db)) for at, one in near.items()),
-        likely,
+        _likely_instead(row, db),
         nominal_share_of(row, db),
     )
+
+
+def _likely_instead(row: BestRow, db: str | None) -> LikelyProfile | None:
+    """Returns a profile of the answer's campaign with a likely, unproven speedup at its size."""
+    if row.verdict != Verdict.UNDECIDED or row.nearest_bytes is None:
+        return None
+    for line in find_profiles(db, row.campaign):
+        if (
+            line.verdict == Verdict.LIKELY
+            and line.bytes_low <= row.nearest_bytes <= line.bytes_high
+        ):
+            found = load_profile(db, str(line.id))
+            one = found.profile
+            return LikelyProfile(found.reference, one.configuration, one.points, one.note)
+    return None
 
 
 def size_table_data(table: Mapping[int, Explained]) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from enum import StrEnum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,9 +22,7 @@ from commtune.db.queries.best import (
     read_answers,
     size_distance,
 )
-from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
-from commtune.db.records import ProfileAnswer
 from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, Verdict
@@ -43,20 +40,6 @@ _FIRST_PART = 5
 _NEWEST = 6
 #: The key of a candidate's question; that of ``_question`` is finer, but needs a whole answer.
 _QUESTION = itemgetter("system_id", "stack_id", "backend", "ranks", "nodes")
-
-
-class Support(StrEnum):
-    """The basis of an answer about a size; the values are codes of ``--json``."""
-
-    MEASURED = "measured"
-    AGREE = "neighbours-agree"
-    DISAGREE = "neighbours-disagree"
-
-    @classmethod
-    def of(cls, neighbours: Iterable[BestRow]) -> Support:
-        """Compares answers at the neighbouring measured sizes; none if the size was measured."""
-        used = {row.configuration for row in neighbours}
-        return (cls.MEASURED, cls.AGREE, cls.DISAGREE)[min(len(used), 2)]
 
 
 def best_at_size(
@@ -180,17 +163,6 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
     if nearest is not None:
         why = describe_detectability((nearest,), row.points, row.minimum_gain, found)
     return why or row.note or "too little evidence"
-
-
-def likely_instead(row: BestRow, db: str | None) -> ProfileAnswer | None:
-    """Returns a profile of the answer's campaign with a likely, unproven speedup at its size."""
-    if row.verdict != Verdict.UNDECIDED or row.nearest_bytes is None:
-        return None
-    size = row.nearest_bytes
-    for one in find_profiles(db, row.campaign):
-        if one.verdict == Verdict.LIKELY and one.bytes_low <= size <= one.bytes_high:
-            return load_profile(db, str(one.id))
-    return None
 
 
 def _rank_answers(rows: Iterable[BestRow], size: int, unread: float) -> list[BestRow]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from commtune.app.profiles.best import BestRow, Standing, Support
+from commtune.app.profiles.best import BestRow, Standing
 from commtune.model import Configuration, PointEvidence, Verdict
 
 if TYPE_CHECKING:
@@ -22,6 +22,14 @@ class Answer(StrEnum):
     NOT_MEASURED = "not-measured"
     NEIGHBOURS_DISAGREE = "neighbours-disagree"
     ANOTHER_STACK = "another-stack"
+
+
+class Support(StrEnum):
+    """The basis of an answer about a size; the values are codes of ``--json``."""
+
+    MEASURED = "measured"
+    AGREE = "neighbours-agree"
+    DISAGREE = "neighbours-disagree"
 
 
 @dataclass(frozen=True)
@@ -72,8 +80,17 @@ class Explained:
 
     @property
     def support(self) -> Support:
-        """The basis of the answer."""
-        return Support.of([one.row for one in self.neighbours])
+        """Whether the size was measured, or else whether its neighbours have one answer."""
+        used = {one.row.configuration for one in self.neighbours}
+        return (Support.MEASURED, Support.AGREE, Support.DISAGREE)[min(len(used), 2)]
+
+    @property
+    def code(self) -> Answer:
+        if self.support is Support.DISAGREE:
+            return Answer.NEIGHBOURS_DISAGREE
+        if self.row.verdict == Verdict.FASTER:
+            return Answer.RECOMMENDED
+        return Answer.KEEP_DEFAULT if self.likely is None else Answer.LIKELY
 
     def accept_likely(self) -> Explained:
         """Returns the answer with its likely profile in use, unless the neighbours disagree."""
@@ -87,16 +104,15 @@ class Explained:
         pinned ones; it is empty unless measured on a real machine and ``recommended``, or
         ``likely`` and accepted.
         """
-        answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
-        stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
-        is_usable = answer is Answer.RECOMMENDED or self.accepted is not None
+        stays = self.code in (Answer.KEEP_DEFAULT, Answer.LIKELY)
+        is_usable = self.code is Answer.RECOMMENDED or self.accepted is not None
         reason = "ruled-out" if self.row.standing is Standing.NONE else "inconclusive"
         used = {**self.row.pinned, **(self.accepted or self.row).configuration}
         near = [
             {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours
         ]
         return {
-            "answer": answer,
+            "answer": self.code,
             "reason": reason if stays else "",
             **row_data(self.row),
             "environment": used if is_usable and not self.row.simulated else {},
@@ -112,27 +128,14 @@ def row_data(row: BestRow) -> dict[str, Any]:
     """Returns an answer with its evidence, but without explanations, as JSON data."""
     return {
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
-        "configuration": dict(row.configuration),
         "conditions": dict(vars(row.conditions)),
         "finding": row.standing,
         "points": [_point_data(point) for point in row.points],
     }
 
 
-def _answer_code(row: BestRow, support: Support, *, is_likely: bool) -> Answer:
-    if support is Support.DISAGREE:
-        return Answer.NEIGHBOURS_DISAGREE
-    if row.verdict == Verdict.FASTER:
-        return Answer.RECOMMENDED
-    return Answer.LIKELY if is_likely else Answer.KEEP_DEFAULT
-
-
 def _likely_data(likely: LikelyProfile) -> dict[str, Any]:
-    return {
-        **vars(likely),
-        "configuration": dict(likely.configuration),
-        "points": [_point_data(point) for point in likely.points],
-    }
+    return {**vars(likely), "points": [_point_data(point) for point in likely.points]}
 
 
 def _point_data(point: PointEvidence) -> dict[str, Any]:

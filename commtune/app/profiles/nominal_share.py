@@ -43,7 +43,7 @@ class Share:
         """
         overall = [point for point in answer.points if point.speed == "all"]
         points = overall or list(answer.points[:1])
-        if not points or answer.simulated:
+        if not points:
             return None
         taken_s = points[0].tuned_s if answer.verdict == Verdict.FASTER else points[0].default_s
         return _of_stored(answer, stored, db, points[0].bytes, taken_s)

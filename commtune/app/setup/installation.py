@@ -14,7 +14,7 @@ from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 from commtune.paths import is_file
 from commtune.wiring import gpu_toolchains
-from commtune.wiring.user_folders import Folders
+from commtune.wiring.user_folders import cache_folder
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def build_benchmark(
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = find_mpi(mpi)
     toolchain, why = gpu_toolchains.find_user_toolchain(gpu, tuple(architectures))
-    cache = Folders.of_user().cache
+    cache = cache_folder()
     built = build.build_benchmark(found, cache, toolchain=toolchain, log=log, again=again)
     backends = build.backends_of(built.executable)
     waived = gpu_toolchains.waived_backends(toolchain, why, backends)
@@ -54,7 +54,7 @@ def build_benchmark(
 
 def build_tuner(log: Path | None = None, *, again: bool = False) -> Path:
     """Returns NCCL's tuner plugin, and builds it unless it was built before."""
-    return tuner_build.build_tuner(Folders.of_user().cache, log=log, again=again)
+    return tuner_build.build_tuner(cache_folder(), log=log, again=again)
 
 
 def list_mpi() -> dict[str, MpiInstallation | str]:

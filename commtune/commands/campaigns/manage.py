@@ -24,7 +24,7 @@ def show_command(
     """Describe a stored campaign or profile."""
     found = stored.find_stored(name, db)
     if isinstance(found, stored.CampaignDescription):
-        print(_describe_campaign(found, stored.list_profiles(name, db)))
+        print(_describe_campaign(found, stored.find_profiles(db, name)))
     else:
         print(_describe_profile(found))
 
@@ -92,7 +92,7 @@ def profiles_command(
     db: DbOption = None,
 ) -> None:
     """List stored profiles, newest first."""
-    found = stored.list_profiles(campaign, db)
+    found = stored.find_profiles(db, campaign)
     print(_list_profiles(found) if found else "no profiles yet; commtune tune makes them")
 
 
@@ -120,7 +120,7 @@ def rename_command(
     """Rename a campaign."""
     stored.rename_campaign(name, new, db)
     print(f"{name} is now {new}")
-    if not stored.find_campaign(new, db).site:
+    if not stored.describe_campaign(db, new).site:
         print(f"to continue it, change 'name:' in its file, or add --name {new}")
 
 
@@ -130,8 +130,8 @@ def delete_command(
     db: DbOption = None,
 ) -> None:
     """Delete a campaign with its runs and profiles."""
-    stored.find_campaign(name, db)
-    count = len(stored.list_profiles(name, db))
+    stored.describe_campaign(db, name)
+    count = len(stored.find_profiles(db, name))
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
     if not yes and not is_confirmed(f"Delete {lost}?"):
         raise UserError(

@@ -12,7 +12,6 @@ from typing import Any
 from commtune import formatting as text
 from commtune.app.campaigns.recent import RecentCampaign, list_recent, parse_since
 from commtune.app.campaigns.stored import CampaignSummary
-from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns.state import describe_kind, describe_speedup, describe_state
 from commtune.commands.options import print_json
 from commtune.model import Verdict
@@ -84,10 +83,9 @@ def _result(one: RecentCampaign, db: str | None) -> str:
         likely = sum(p.verdict == Verdict.LIKELY for p in one.profiles)
         more = f"; {text.format_count(likely, 'likely speedup')}" if likely else ""
         return f"keep the default{more}"
-    share = nominal_share.Share.of_best(campaign, db)
     count = text.format_count(len(proven), "profile")
     best = f"{campaign.name}/{campaign.best.profile}"
-    return f"{count} faster than the default; {best}: {describe_speedup(campaign, share)}"
+    return f"{count} faster than the default; {best}: {describe_speedup(campaign, db)}"
 
 
 def _runs(campaigns: Sequence[CampaignSummary]) -> str:

@@ -7,7 +7,7 @@ import time
 from commtune import formatting as text
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.stored import CampaignState, CampaignSummary
-from commtune.app.profiles import nominal_share
+from commtune.app.profiles.nominal_share import Share
 from commtune.model import JobKind, JobStage
 
 
@@ -42,7 +42,7 @@ def describe_ago(moment: float) -> str:
     return text.format_wall_time(time.time() - moment)
 
 
-def describe_speedup(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
-    """The best confirmed speedup, with its interval and pairs."""
-    said = stored.describe_best_gain(campaign.best)
+def describe_speedup(campaign: CampaignSummary, db: str | None) -> str:
+    """The best confirmed speedup, with its interval, pairs and share of the nominal bandwidth."""
+    said, share = stored.describe_best_gain(campaign.best), Share.of_best(campaign, db)
     return f"{said}, {share}" if share else said

@@ -10,7 +10,6 @@ from commtune import formatting as text
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import CampaignSummary
-from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns.recent import print_recent
 from commtune.commands.campaigns.state import (
     describe_ago,
@@ -40,15 +39,14 @@ def status_command(
     if since is not None:
         print_recent(since, db, json_output=json_output)
         return
-    listed = stored.list_campaigns(db)
-    shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
+    listed = stored.ask_schedulers(stored.list_campaigns(db))
     if json_output:
-        print_json([stored.summary_data(*both) for both in shared])
+        print_json([stored.summary_data(campaign, db) for campaign, _ in listed])
         return
     if not listed:
         print(f"no campaigns yet in {shown_database(db)}; start one with: commtune tune")
         return
-    rows = [_row(*both) for both in shared]
+    rows = [_row(campaign, db) for campaign, _ in listed]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))
     no_accounts = stored.explain_silent_accounts(
         campaign for campaign, is_old in listed if not is_old
@@ -58,13 +56,13 @@ def status_command(
             print(f"\n{said}")
 
 
-def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, str]:
+def _row(campaign: CampaignSummary, db: str | None) -> dict[str, str]:
     return {
         "campaign": campaign.name + describe_kind(campaign),
         "state": describe_state(campaign),
         **{name: str(getattr(campaign, name)) for name in ("trials", "runs", "failed", "lost")},
         "measured": text.format_wall_time(campaign.wall_s),
-        "best confirmed speedup": describe_speedup(campaign, share),
+        "best confirmed speedup": describe_speedup(campaign, db),
     }
 
 
@@ -73,10 +71,11 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
     kind = stored.scheduler_of(campaign)
-    count = stored.count_jobs(campaign)
+    count, budget = stored.count_jobs(campaign), stored.node_hours_budget(campaign.settings)
+    of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     said = [
         f"{count} when {kind.label} was last asked" if is_old else count,
-        _spent(campaign),
+        f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used",
     ]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
@@ -100,12 +99,6 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
         count = text.format_count(len(more), "further job")
         further = [f"and {count}: {stored.count_job_states(more)}"]
     return "\n  ".join([headline, *table.splitlines(), *further])
-
-
-def _spent(campaign: CampaignSummary) -> str:
-    budget = stored.node_hours_budget(campaign.settings)
-    of = "" if budget is None else f" of {text.format_node_hours(budget)}"
-    return f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used"
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:

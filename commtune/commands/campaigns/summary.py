@@ -14,7 +14,7 @@ from commtune import wording
 from commtune.app.campaigns.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.model import Backend, Phase, PointEvidence, Profile, Verdict
+from commtune.model import Backend, Configuration, Phase, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.model.profile import ALL_SIZES
 from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
@@ -71,10 +71,7 @@ def campaign_data(plan: Plan, report: CampaignResult, where: str) -> dict[str, A
         "speed_thresholds_s": list(report.speeds.thresholds_s),
         "set_aside": [list(item) for item in report.set_aside],
         "conclusion": conclusion_data(report),
-        "profiles": [
-            {**asdict(profile), "configuration": dict(profile.configuration)}
-            for profile in report.profiles
-        ],
+        "profiles": [asdict(profile) for profile in report.profiles],
     }
 
 
@@ -192,20 +189,20 @@ def _use(profile: Profile, point: PointEvidence) -> str:
 
 def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]:
     """The variables of each distinct configuration, and the profiles that use it."""
-    users: defaultdict[tuple[tuple[str, str], ...], list[Profile]] = defaultdict(list)
+    users: defaultdict[Configuration, list[Profile]] = defaultdict(list)
     for profile in profiles:
         if profile.verdict is Verdict.FASTER:
-            users[tuple(profile.configuration.items())].append(profile)
+            users[profile.configuration].append(profile)
     pinned = [f"  {name}={value} (pinned in every run)" for name, value in pins.items()]
     return [
         "\n".join(
             [
                 ", ".join(_name(profile) for profile in used),
-                *(f"  {name}={value}{_brings(used[0], name)}" for name, value in settings),
+                *(f"  {name}={value}{_brings(used[0], name)}" for name, value in chosen.items()),
                 *pinned,
             ]
         )
-        for settings, used in users.items()
+        for chosen, used in users.items()
     ]
 
 

@@ -16,8 +16,8 @@ from commtune.app.profiles.answers import (
     size_table,
     size_table_data,
 )
-from commtune.app.profiles.best import BestRow, Standing, Support
-from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour
+from commtune.app.profiles.best import BestRow, Standing
+from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour, Support
 from commtune.commands.options import (
     DbOption,
     JsonOption,

@@ -27,17 +27,15 @@ _SEEN = {
 
 def _of(asked: str) -> list[ReferenceSettings]:
     """The sets for a system, or the one of that name."""
-    name = asked.removeprefix(REFERENCE)
-    if name in all_reference_settings():
-        return [all_reference_settings()[name]]
-    found = [one for one in all_reference_settings().values() if asked in one.entry.systems]
-    known = {name for one in all_reference_settings().values() for name in one.entry.systems}
+    name, known = asked.removeprefix(REFERENCE), all_reference_settings()
+    if name in known:
+        return [known[name]]
+    found = [one for one in known.values() if asked in one.entry.systems]
     if not found and asked not in list_systems():
+        systems = {*list_systems(), *(of for one in known.values() for of in one.entry.systems)}
         raise UnknownName(
             f"no system and no reference settings are called {quote_value(asked)}",
-            hint=suggest_nearest(
-                name, [*sorted(known | set(list_systems())), *all_reference_settings()]
-            ),
+            hint=suggest_nearest(name, [*sorted(systems), *known]),
         )
     return found
 

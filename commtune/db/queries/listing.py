@@ -11,6 +11,7 @@ from typing import Any
 
 from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
+from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import LARGEST, write_numbers
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.model import Outcome, Phase
@@ -121,18 +122,9 @@ class TrialLine:
     runs_ok: int
 
 
-@dataclass(frozen=True)
-class PhaseTotal:
-    """The number of stored runs of a phase of a campaign, and their wall time in seconds."""
-
-    phase: str
-    runs: int
-    wall_s: float
-
-
 def list_runs(
     db: str | None,
-    campaign_id: int,
+    campaign: str,
     *,
     before: int | None = None,
     limit: int,
@@ -145,26 +137,38 @@ def list_runs(
     Args:
         before: only runs older than the one of this number (``RunLine.id``).
         run: only the run of this name, with the end of its output.
+
+    Raises:
+        UnknownName: there is no such campaign.
     """
     given = {"run": run, "phase": phase, "outcome": outcome}
     given = {name: value for name, value in given.items() if value is not None}
     filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
     statement = _RUNS.format(more="" if run is None else ", r.output_tail", filters=filters)
     last = LARGEST if before is None else min(before, LARGEST)
-    values = {"campaign": campaign_id, "before": last, "limit": limit, **given}
+    number = describe_campaign(db, campaign).id
+    values = {"campaign": number, "before": last, "limit": limit, **given}
     return [RunLine(**row) for row in read_stored(db, statement, values, "runs")]
 
 
-def list_trials(db: str | None, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
-    """Returns at most ``limit`` configurations of a campaign by number, from ``first`` on."""
-    values = {"campaign": campaign_id, "first": min(first, LARGEST), "limit": limit}
+def list_trials(db: str | None, campaign: str, *, first: int, limit: int) -> list[TrialLine]:
+    """Returns at most ``limit`` configurations of a campaign by number, from ``first`` on.
+
+    Raises:
+        UnknownName: there is no such campaign.
+    """
+    number = describe_campaign(db, campaign).id
+    values = {"campaign": number, "first": min(first, LARGEST), "limit": limit}
     return [TrialLine(**row) for row in read_stored(db, _TRIALS, values, "trials", "number")]
 
 
-def count_phases(db: str | None, campaign_id: int) -> list[PhaseTotal]:
-    """Returns the totals of a campaign's phases, in the order in which they began."""
+def count_phases(db: str | None, campaign_id: int) -> dict[str, tuple[int, float]]:
+    """Returns the number of stored runs of each phase, and their wall time in seconds.
+
+    The phases are in the order in which they began.
+    """
     sound = read_stored(db, _PHASES, {"campaign": campaign_id}, "runs", "phase")
-    return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in sound]
+    return {row["phase"]: (row["runs"], row["wall_s"] or 0.0) for row in sound}
 
 
 def list_canaries(
