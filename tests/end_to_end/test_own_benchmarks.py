@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
+from made_files import write_script
 from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
 from waiting import PATIENCE_S
 
@@ -127,9 +128,7 @@ def test_a_command_of_several_ranks_needs_a_launcher_and_no_compiler(
     assert refused.code == 3
     assert "2 ranks need an MPI launcher (mpiexec), and none is on PATH" in refused.err
     mpich = find_mpi("wheel:mpich")
-    launcher = without_mpi.folder / "programs" / "mpiexec"
-    launcher.write_text(f'#!/bin/sh\nexec {mpich.launcher} "$@"\n')
-    launcher.chmod(0o755)
+    write_script(without_mpi.folder / "programs" / "mpiexec", f'exec {mpich.launcher} "$@"')
     said = without_mpi("tune", "campaign.yaml")
     assert said.code == 0, said.err
     outcomes = {row[0] for row in without_mpi.query("SELECT outcome FROM runs")}

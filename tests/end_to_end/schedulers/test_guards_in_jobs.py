@@ -7,6 +7,7 @@ import json
 import pytest
 from campaign_texts import ONE_BLOCK
 from cluster_campaigns import OnCluster
+from made_files import write_script
 
 _SPACE = """\
 space: 1
@@ -27,15 +28,14 @@ _TEXT = (
     .replace(_NARROW, "")
     .replace("slurm: {", "slurm: {prefix: [./seen], ")
 )
-_SEES = '#!/bin/sh\nprintenv NCCL_NVLS_ENABLE >>"$HOME/ranks" || echo none >>"$HOME/ranks"\n'
+_SEES = 'printenv NCCL_NVLS_ENABLE >>"$HOME/ranks" || echo none >>"$HOME/ranks"\nexec "$@"'
 
 
 def written(campaign: OnCluster, text: str) -> None:
     """A campaign whose ranks note what they see."""
     (campaign.folder / "guarded.yaml").write_text(_SPACE)
-    (campaign.folder / "seen").write_text(f'{_SEES}exec "$@"\n')
-    (campaign.folder / "seen").chmod(0o755)
-    campaign.write(text.replace("./seen", str(campaign.folder / "seen")))
+    seen = write_script(campaign.folder / "seen", _SEES)
+    campaign.write(text.replace("./seen", str(seen)))
 
 
 def ranks_saw(campaign: OnCluster) -> set[str]:

@@ -14,14 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from keepers import running_keeper
+from made_files import write_script
 from pbs_config import PBS, USER_NUMBER, environment
 from slurm_config import NODES
 from slurm_nodes import type_on_nodes
 from small_disks import small_disk
+from waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 #: What undoes an order to the keeper.
@@ -67,12 +69,9 @@ class Cluster:
         """
         programs = self.folder / "programs"
         if not programs.exists():
-            programs.mkdir()
             before = " ".join(self.as_user)
             for program in ("qsub", "qdel", "qselect", "qstat", "pbsnodes"):
-                text = f'#!/bin/sh\nexec {before} {PBS}/bin/{program} "$@"\n'
-                (programs / program).write_text(text)
-                (programs / program).chmod(0o755)
+                write_script(programs / program, f'exec {before} {PBS}/bin/{program} "$@"')
         return {**self.environment, "PATH": f"{programs}:/usr/bin:/bin"}
 
     def user_folder(self) -> Path:
@@ -190,16 +189,10 @@ class Cluster:
         if there := self.order("qselect").split():
             with contextlib.suppress(AssertionError):  # one may have ended
                 self.order("qdel", "-W", "force", *there)
-        self.until(lambda: not self.order("qselect").split(), "the jobs to end")
+        wait_for(lambda: not self.order("qselect").split(), "the jobs to end")
         for node in NODES:
             self.order("pbsnodes", "-r", node)
-        self.until(lambda: self.order("pbsnodes", "-a").count("state = free") == 3, "nodes")
-
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + 90
-        while not condition():
-            assert time.monotonic() < deadline, f"waited 90 s for {what}"
-            time.sleep(0.2)
+        wait_for(lambda: self.order("pbsnodes", "-a").count("state = free") == 3, "nodes")
 
     def tell(self, order: str) -> None:
         """Gives the keeper an order, which ``tidy`` undoes."""

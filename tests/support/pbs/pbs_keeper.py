@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import IO
 
@@ -39,6 +38,7 @@ from slurm_nodes import (
     private_memory,
     private_network,
 )
+from waiting import wait_for
 
 
 class Keeper:
@@ -142,10 +142,7 @@ class Keeper:
         assert done.returncode == 0, f"{arguments}: {done.stdout}"
 
     def _until(self, *arguments: str, holds: str) -> None:
-        deadline = time.monotonic() + 90
-        while holds not in (done := self._run(*arguments)).stdout:
-            assert time.monotonic() < deadline, f"{arguments}: {done.stdout}"
-            time.sleep(0.2)
+        wait_for(lambda: holds in self._run(*arguments).stdout, f"{arguments} to say {holds!r}")
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
