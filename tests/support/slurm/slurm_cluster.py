@@ -77,6 +77,7 @@ class Cluster:
         environment: what to call Slurm's programs in.
         isolated: whether nodes have networks and processes of their own, so that MPI crosses them.
         why_plain: why they don't.
+        spare_port: for a second controller; no other cluster on this machine has it.
     """
 
     def __init__(self, folder: Path, keeper: subprocess.Popen[str]) -> None:
@@ -92,6 +93,7 @@ class Cluster:
         self._refuses = self._limits = False
         answer = self._answer()
         self.isolated, self.why_plain = bool(answer["isolated"]), str(answer["why_plain"])
+        self.spare_port = str(answer["spare_port"])
 
     def call(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """What a program prints, standard output and error together; it must succeed."""

@@ -262,7 +262,8 @@ def main() -> None:
         keeper = Keeper(place, nodes, log)
         try:
             keeper.start_all()
-            answer(isolated=place.isolated, why_plain=why_plain)
+            spare = place.ports[-1]
+            answer(isolated=place.isolated, why_plain=why_plain, spare_port=spare)
             serve(keeper)
         finally:
             keeper.end_all()
