@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commtune.documents.yaml_document import parse_document
@@ -41,7 +41,6 @@ def draw_noise(rng: np.random.Generator, count: int) -> Matrix:
     return 0.03 * rng.standard_normal((count, len(SIZES)))
 
 
-@settings(derandomize=True)
 @given(seeds, st.integers(1, 60))
 def test_the_trend_of_faster_runs_mirrors_that_of_slower_ones(seed: int, count: int) -> None:
     residuals = draw_noise(np.random.default_rng(seed), count) * 5
