@@ -17,7 +17,16 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
-from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Operation,
+    Outcome,
+    Phase,
+    Run,
+    Verdict,
+    Workload,
+)
 from commtune.model.conclusion import Decision
 from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
@@ -76,8 +85,8 @@ class Ended:
 
     report: CampaignResult
     calls: int
-    runs: tuple[Any, ...]
-    plans: dict[int, Any]
+    runs: tuple[Run, ...]
+    plans: dict[int, BlockPlan]
     decision: Decision
 
 
