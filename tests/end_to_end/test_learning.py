@@ -9,9 +9,8 @@ import database_values as given
 import pytest
 from command_line import SMALL, CommandLine
 from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Configuration
 
 FOUND = Configuration({"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": "mpir"})
@@ -22,11 +21,9 @@ def here(tmp_path: Path) -> CommandLine:
     """A command line whose database has a campaign for another operation."""
     line = CommandLine(tmp_path)
     line.database.parent.mkdir(parents=True)
-    database = open_database(f"sqlite:///{line.database}")
-    store = Store(database)
-    number = store.open_campaign(given.campaign("night")).id
-    store.save_profiles(number, [given.profile(operation="broadcast", configuration=FOUND)])
-    database.close()
+    with opened_store(line.database) as store:
+        number = store.open_campaign(given.campaign("night")).id
+        store.save_profiles(number, [given.profile(operation="broadcast", configuration=FOUND)])
     return line
 
 

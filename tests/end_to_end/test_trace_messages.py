@@ -14,12 +14,11 @@ import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
 from rule_campaigns import stated
+from stores import opened_store
 from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.kernels.programs import libmpi_of
 from commtune.model import MpiInstallation
 
@@ -149,10 +148,9 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     assert not {"failed", "wrong-result", "malformed"} & set(outcomes)
     assert {row[0] for row in commtune.query("SELECT bytes FROM measurements")} >= {8, 1024, 2048}
     profile = stated("own:MySolver", 8, 2048, _SETTING)
-    opened = open_database(f"sqlite:///{commtune.database}")
-    ((number,),) = commtune.query("SELECT id FROM campaigns WHERE name = 'my-solver'")
-    Store(opened).save_profiles(number, [replace(profile, ranks=2, guards=())])
-    opened.close()
+    with opened_store(commtune.database) as store:
+        ((number,),) = commtune.query("SELECT id FROM campaigns WHERE name = 'my-solver'")
+        store.save_profiles(number, [replace(profile, ranks=2, guards=())])
     ((name, value),) = _SETTING.items()
     exported = commtune("export", f"my-solver/{profile.name}", "--format", "sh", "-o", "p.sh")
     assert exported.code == 0, exported.err

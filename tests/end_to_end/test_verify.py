@@ -20,10 +20,9 @@ from typing import Any
 
 import pytest
 from command_line import SMALL, CommandLine, wait_until
+from stores import opened_store
 from waiting import PATIENCE_S
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Profile, Verdict
 
 # Small sizes are compared, at which another test beside them shows at once.
@@ -75,10 +74,9 @@ def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> CommandL
     line.write(CAMPAIGN)
     said = line("tune", "campaign.yaml")
     assert said.code == 0, said.err
-    opened = open_database(f"sqlite:///{line.database}")
-    (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
-    Store(opened).save_profiles(campaign_id, PROFILES)
-    opened.close()
+    with opened_store(line.database) as store:
+        (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
+        store.save_profiles(campaign_id, PROFILES)
     return line
 
 

@@ -16,9 +16,8 @@ import pytest
 from command_line import CommandLine, Said
 from components import require_component
 from mpi_fixture import session_mpi
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict, content_key
 from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
@@ -68,10 +67,9 @@ def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> CommandL
     line.write(_CAMPAIGN)
     said = line("tune", "campaign.yaml")
     assert said.code == 0, said.err
-    opened = open_database(f"sqlite:///{line.database}")
-    (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
-    Store(opened).save_profiles(campaign_id, [_PROFILE])
-    opened.close()
+    with opened_store(line.database) as store:
+        (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
+        store.save_profiles(campaign_id, [_PROFILE])
     return line
 
 

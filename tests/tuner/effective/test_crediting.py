@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from held_campaigns import hold
@@ -12,7 +10,6 @@ from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Verdict, Workload
@@ -59,8 +56,7 @@ def benchmark() -> SyntheticBenchmark:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, benchmark: SyntheticBenchmark) -> Iterator[Runner]:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def runner(store: Store, benchmark: SyntheticBenchmark) -> Runner:
     plan = Plan(
         name="test",
         space=build_space(parse_document(SPACE)),
@@ -68,9 +64,7 @@ def runner(tmp_path: Path, benchmark: SyntheticBenchmark) -> Iterator[Runner]:
         # No time for leaving variables out: whatever goes, goes by what the library says.
         budget=Budget(search_s=30, ablation_s=0.1, confirmation_s=20),
     )
-    store = Store(database)
-    yield Runner(plan, hold(store, plan), benchmark, store, clock=benchmark.clock)
-    database.close()
+    return Runner(plan, hold(store, plan), benchmark, store, clock=benchmark.clock)
 
 
 def session(runner: Runner) -> Session:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from synthetic_batches import SyntheticBatches
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import Database, open_database
+from commtune.db.connection.engine import Database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
@@ -70,8 +68,7 @@ class Laboratory:
 
 
 @pytest.fixture
-def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def laboratory(store: Store) -> Laboratory:
     plan = Plan(
         name="test",
         space=SPACE,
@@ -79,8 +76,7 @@ def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
         budget=Budget(search_s=40, ablation_s=10, confirmation_s=20),
     )
     batches = SyntheticBatches(SyntheticBenchmark(truth, VirtualClock()))
-    yield Laboratory(database, batches, plan)
-    database.close()
+    return Laboratory(store.database, batches, plan)
 
 
 def test_the_double_is_the_port(laboratory: Laboratory) -> None:

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.codec import dump_model
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.formatting import describe_conditions
@@ -165,15 +163,12 @@ def test_every_conclusion_is_json(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a gain", "rare speed", "hardly any time"])
-def test_the_store_gives_it_back_as_it_was(kind: str, tmp_path: Path) -> None:
+def test_the_store_gives_it_back_as_it_was(kind: str, store: Store) -> None:
     plan, made = _KINDS[kind]
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
-    store = Store(database)
     campaign_id = hold(store, plan)
     report = campaign(plan, made(), store, campaign_id)
     assert store.conclusion(campaign_id) == report.conclusion
     assert campaign(plan, made(), store, campaign_id).conclusion == report.conclusion
-    database.close()
 
 
 def looked(made: int, planned: int) -> Decision:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from held_campaigns import hold
@@ -11,7 +10,6 @@ from search.ours import Silent
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.model import (
@@ -47,8 +45,7 @@ def truth(configuration: Configuration, size: int) -> float:
 
 
 @pytest.mark.parametrize("phase", [Phase.ABLATE, Phase.CONFIRM, Phase.GUARD, Phase.VERIFY])
-def test_what_later_phases_made_is_no_trial_of_the_search(tmp_path: Path, phase: Phase) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def test_what_later_phases_made_is_no_trial_of_the_search(store: Store, phase: Phase) -> None:
     benchmark = SyntheticBenchmark(truth, VirtualClock())
     plan = Plan(
         name="test",
@@ -56,7 +53,6 @@ def test_what_later_phases_made_is_no_trial_of_the_search(tmp_path: Path, phase:
         workload=Workload(Operation.ALLREDUCE, (8, 65536)),
         budget=Budget(search_s=30, ablation_s=1, confirmation_s=1, trials=2),
     )
-    store = Store(database)
     campaign = hold(store, plan)
     first = Runner(plan, campaign, benchmark, store, clock=benchmark.clock)
     first.new_trial(DEFAULT, "baseline")
@@ -68,7 +64,6 @@ def test_what_later_phases_made_is_no_trial_of_the_search(tmp_path: Path, phase:
 
     assert len(later.trials) == 3
     assert (first.searched, later.searched) == (1, 1)
-    database.close()
 
 
 @pytest.mark.parametrize(("runs", "first"), [(7, 2), (20, 3), (200, 4)])
