@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from held_campaigns import hold, record
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from stores import opened_store
 from synthetic import SyntheticBenchmark, VirtualClock
@@ -16,7 +17,6 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
 from commtune.model import (
     Configuration,
@@ -27,22 +27,15 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces.customizing import customize_space
-from commtune.spaces.loading import build_space
-from commtune.spaces.space import Space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 
-SPACE = """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
   - {name: ALGORITHM, kind: choice, values: [ring, tree, hang, bad], source: test}
   - {name: NOTHING, kind: integer, range: [1, 9], source: test}
   - {name: NEITHER, kind: bool, source: test}
-"""
+""")
 SIZES = (8, 1024, 65536, 1048576)
 
 
@@ -76,15 +69,10 @@ class Laboratory:
 
 
 @pytest.fixture
-def space() -> Space:
-    return build_space(parse_document(SPACE))
-
-
-@pytest.fixture
-def laboratory(store: Store, space: Space) -> Laboratory:
+def laboratory(store: Store) -> Laboratory:
     plan = Plan(
         name="test",
-        space=space,
+        space=SPACE,
         workload=Workload(Operation.ALLREDUCE, SIZES),
         budget=Budget(search_s=40, ablation_s=10, confirmation_s=20),
     )

@@ -6,27 +6,21 @@ from dataclasses import replace
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Verdict, Workload
 from commtune.model.conclusion import Ablation
 from commtune.model.effects import VariableEffect
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 
-SPACE = """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
   - {name: CELLS, kind: choice, values: ["2", "4", "8"], source: test}
   - {name: RULES, kind: choice, values: ["on", "off"], source: test}
@@ -39,7 +33,7 @@ parameters:
       levels: {PLUGIN: "0", LEVELS: "2"}
       plugin: {PLUGIN: "1"}
     source: test
-"""
+""")
 #: Built without the plugin.
 OWN = {"BUFFER": "8192", "CELLS": "4", "RULES": "off", "TREE": "1", "LEVELS": "0"}
 
@@ -59,7 +53,7 @@ def benchmark() -> SyntheticBenchmark:
 def runner(store: Store, benchmark: SyntheticBenchmark) -> Runner:
     plan = Plan(
         name="test",
-        space=build_space(parse_document(SPACE)),
+        space=SPACE,
         workload=Workload(Operation.ALLREDUCE, (8, 65536)),
         # No time for leaving variables out: whatever goes, goes by what the library says.
         budget=Budget(search_s=30, ablation_s=0.1, confirmation_s=20),

@@ -8,14 +8,13 @@ from itertools import cycle
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore
@@ -26,19 +25,10 @@ from commtune.tuner.outcome.conclusion import time_spent
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: disturbed
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: V, kind: integer, range: [1, 9], source: made up}
   - {name: W, kind: integer, range: [1, 9], source: made up}
-"""
-    )
-)
+""")
 A = Configuration({"V": "1"})
 PLAN = Plan(
     "disturbed",

@@ -9,29 +9,19 @@ from dataclasses import dataclass
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from struck_statements import struck
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Plan
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.errors import AllocationOver
 from commtune.model import DEFAULT, Operation, Outcome, Phase, RunRequest, RunResult, Workload
-from commtune.spaces.loading import build_space
 from commtune.tuner.execution.runner import Runner
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: struck
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: V, kind: integer, values: [1, 2], source: made up}
-"""
-    )
-)
+""")
 PLAN = Plan("struck", SPACE, Workload(Operation.ALLREDUCE, (8,)))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from stated_profiles import PROFILE, SIZES, TUNED
 from stores import opened_store
@@ -284,19 +285,10 @@ def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
 
 def tuned(laboratory: Laboratory) -> CampaignResult:
     """Tunes over the made-up machine: one variable, two values."""
-    from commtune.documents.yaml_document import parse_document
-    from commtune.spaces.loading import build_space
-
-    text = """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+    space = made_up_space("""
   - {name: BUFFER, kind: choice, values: ["1024", "65536"], source: test}
   - {name: NOTHING, kind: bool, source: test}
-"""
-    space = build_space(parse_document(text))
+""")
     laboratory.plan = replace(laboratory.plan, space=space, budget=Budget(10, 5, 10))
     session = laboratory.session()
     return Campaign(session.plan, session.runner, session.reporter).run()
