@@ -55,8 +55,9 @@ def test_a_program_s_collectives_are_counted(
 ) -> None:
     launched = ["mpiexec", *_MORE.get(library, ()), "-n", "2", sys.executable, program]
     loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi(library))})
-    said = loading("trace-messages", "--mpi", f"wheel:{library}", "--json", "--", *launched)
-    assert said.code == 0, said.err
+    said = loading.succeed(
+        "trace-messages", "--mpi", f"wheel:{library}", "--json", "--", *launched
+    )
     assert sorted(line for line in said.err.splitlines() if "done" in line) == ["done 0", "done 1"]
     found = {(one["operation"], one["ranks"]): one["messages"] for one in json.loads(said.out)}
     assert found == {
@@ -123,8 +124,7 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     launched = ["mpiexec", "-n", "2", sys.executable, program]
     loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi("mpich"))})
     mpi = "wheel:mpich"
-    said = loading("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", *launched)
-    assert said.code == 0, said.err
+    said = loading.succeed("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", *launched)
     assert "wrote my-solver.yaml my-solver.py" in said.err
     again = loading("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", "false")
     assert (again.code, "my-solver.yaml is there already" in again.err) == (2, True)
@@ -140,8 +140,7 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
         f"{campaign}timing: {{max_samples: 10, time_cap: 2ms}}\n"
         "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 2}\n"
     )
-    tuned = commtune("tune", "my-solver.yaml")
-    assert tuned.code == 0, tuned.err
+    commtune.succeed("tune", "my-solver.yaml")
     runs = "SELECT outcome, COUNT(*) FROM runs GROUP BY outcome"
     outcomes = dict(commtune.query(runs))
     assert outcomes.pop("ok") >= 10
@@ -152,8 +151,7 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
         ((number,),) = commtune.query("SELECT id FROM campaigns WHERE name = 'my-solver'")
         store.save_profiles(number, [replace(profile, ranks=2, guards=())])
     ((name, value),) = _SETTING.items()
-    exported = commtune("export", f"my-solver/{profile.name}", "--format", "sh", "-o", "p.sh")
-    assert exported.code == 0, exported.err
+    commtune.succeed("export", f"my-solver/{profile.name}", "--format", "sh", "-o", "p.sh")
     script = f". ./p.sh; echo {name} is ${name}; exec " + shlex.join(launched)
     rerun = loading("trace-messages", "--mpi", mpi, "--json", "--", "sh", "-c", script)
     assert f"{name} is {value}\n" in rerun.err
