@@ -36,7 +36,7 @@ from postgresql_fixture import (  # noqa: E402
     postgresql_url,
 )
 from slurm_fixture import isolated_slurm, shared_slurm, slurm  # noqa: E402
-from sqlite_fixture import store, url  # noqa: E402
+from stores import store, url  # noqa: E402
 
 from commtune.errors import NO_ROOM  # noqa: E402
 from commtune.private_files import make_private_folder  # noqa: E402

@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 from service_client import TOKEN, served_at
 from stored_campaigns import Made
+from stores import opened_store
 
 import commtune as ct
 from commtune.commands.campaigns import results
 from commtune.commands.profiles import best, use
-from commtune.db.connection.engine import open_database
 from commtune.db.connection.location import shown_url
 from commtune.db.connection.service import with_token
-from commtune.db.storage.store import Store
 from commtune.errors import CommtuneError, DatabaseFault, NoAnswer, UnknownName, UserError
 from commtune.service.server import Place
 
@@ -32,10 +31,9 @@ PREFIX = "/site"
 def file(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A database with two campaigns, one of them replayed."""
     file = str(tmp_path_factory.mktemp("served") / "made.db")
-    database = open_database(f"sqlite:///{file}")
-    Made(trials=20, blocks=12).store(Store(database))
-    Made(name="replayed", simulated=True).store(Store(database))
-    database.close()
+    with opened_store(file) as store:
+        Made(trials=20, blocks=12).store(store)
+        Made(name="replayed", simulated=True).store(store)
     return file
 
 

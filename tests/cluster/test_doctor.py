@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from made_files import write_script
 
 from commtune.cluster.machine import doctor
 from commtune.cluster.machine.description import Machine, describe_machine
@@ -131,8 +132,7 @@ def test_a_missing_compiler_names_this_systems_command(
     no_programs: Path, monkeypatch: pytest.MonkeyPatch, tool: str, package: str
 ) -> None:
     assert doctor._check_compiler() == Check("compiler", Status.MISSING, "no C++ compiler", "")
-    (no_programs / tool).write_text("#!/bin/sh\n")
-    (no_programs / tool).chmod(0o755)
+    write_script(no_programs / tool, "")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert doctor._check_compiler().mend == f"sudo {tool} install {package}"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -193,8 +193,7 @@ def test_a_pbs_is_said_where_there_is_one(
     tmp_path: Path, said: str, code: int, wanted: list[tuple[Status, str]]
 ) -> None:
     (tmp_path / "said").write_text(said)
-    (tmp_path / "qstat").write_text(f"#!/bin/sh\ncat '{tmp_path}/said'\nexit {code}\n")
-    (tmp_path / "qstat").chmod(0o755)
+    write_script(tmp_path / "qstat", f"cat '{tmp_path}/said'\nexit {code}")
     found = list(doctor._check_pbs({"PATH": f"{tmp_path}:{os.environ['PATH']}"}))
     assert [check.status for check in found] == [status for status, _ in wanted]
     assert all(words in check.what for check, (_, words) in zip(found, wanted, strict=True))

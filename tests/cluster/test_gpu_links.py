@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from made_files import write_file
 
 from commtune.cluster.machine.gpus import (
     _QUERY,
@@ -151,14 +152,9 @@ def recorded(arguments: Sequence[str]) -> str:
     return texts[tuple(arguments)]
 
 
-def write(root: Path, path: str, text: str) -> None:
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_text(text)
-
-
 def test_two_h200(tmp_path: Path) -> None:
     for number in (6, 7):
-        write(tmp_path, f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", "0\n")
+        write_file(tmp_path / f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", "0\n")
     seen = inspect_gpus([H200, H200], tmp_path, recorded)
     assert seen and seen.fabric
     assert (seen.vendor, seen.model, seen.count) == ("nvidia", "NVIDIA H200", 2)
@@ -168,13 +164,13 @@ def test_two_h200(tmp_path: Path) -> None:
 
 
 def test_numa_nodes_that_the_kernel_does_not_know(tmp_path: Path) -> None:
-    write(tmp_path, "sys/bus/pci/devices/0000:00:06.0/numa_node", "-1\n")
+    write_file(tmp_path / "sys/bus/pci/devices/0000:00:06.0/numa_node", "-1\n")
     seen = inspect_gpus([H200, H200], tmp_path, recorded)
     assert seen and seen.numa == ()
 
 
 def test_a_job_with_one_of_several(tmp_path: Path) -> None:
-    write(tmp_path, "sys/bus/pci/devices/0000:00:06.0/numa_node", "0\n")
+    write_file(tmp_path / "sys/bus/pci/devices/0000:00:06.0/numa_node", "0\n")
     seen = inspect_gpus([H200] * 4, tmp_path, recorded)
     assert seen and (seen.count, seen.visible, seen.memory) == (4, 2, 143771 * 2**20)
     assert (seen.numa, seen.fabric) == ((), None)
@@ -182,8 +178,10 @@ def test_a_job_with_one_of_several(tmp_path: Path) -> None:
 
 def test_without_nvidia_smi_the_drivers_files_say_where(tmp_path: Path) -> None:
     for number, node in ((6, 0), (7, 1)):
-        write(tmp_path, f"proc/driver/nvidia/gpus/0000:00:0{number}.0/information", "Model: H200")
-        write(tmp_path, f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", f"{node}\n")
+        write_file(
+            tmp_path / f"proc/driver/nvidia/gpus/0000:00:0{number}.0/information", "Model: H200"
+        )
+        write_file(tmp_path / f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", f"{node}\n")
     seen = inspect_gpus([H200, H200], tmp_path, lambda _: "")
     assert seen and (seen.numa, seen.memory, seen.fabric) == ((0, 1), None, None)
 
@@ -199,25 +197,27 @@ def mi250x_node(root: Path) -> None:
     """KFD's topology: four processors, then eight dies; every die also has a link to one."""
     nodes = "sys/class/kfd/kfd/topology/nodes"
     for cpu in range(4):
-        write(root, f"{nodes}/{cpu}/properties", "cpu_cores_count 32\nsimd_count 0\n")
+        write_file(root / f"{nodes}/{cpu}/properties", "cpu_cores_count 32\nsimd_count 0\n")
     for die in range(8):
         here, bus = f"{nodes}/{4 + die}", 0xC1 + die
         properties = (
             f"simd_count 440\ngfx_target_version 90010\nlocation_id {bus << 8}\ndomain 0\n"
         )
-        write(root, f"{here}/properties", properties)
-        write(root, f"{here}/mem_banks/0/properties", "heap_type 1\nsize_in_bytes 68702699520\n")
-        write(root, f"sys/bus/pci/devices/0000:{bus:02x}:00.0/numa_node", f"{die // 2}\n")
+        write_file(root / f"{here}/properties", properties)
+        write_file(
+            root / f"{here}/mem_banks/0/properties", "heap_type 1\nsize_in_bytes 68702699520\n"
+        )
+        write_file(root / f"sys/bus/pci/devices/0000:{bus:02x}:00.0/numa_node", f"{die // 2}\n")
         link = f"type 2\nnode_to {die // 2}\nweight 20\nmin_bandwidth 0\nmax_bandwidth 36000\n"
-        write(root, f"{here}/io_links/0/properties", link)
+        write_file(root / f"{here}/io_links/0/properties", link)
         for number, (pair, count) in enumerate(MI250X.items(), 1):
             if die in pair:
                 other = 4 + sum(pair) - die
                 link = f"type 11\nnode_to {other}\nweight 15\nmin_bandwidth 50000\n"
                 link += f"max_bandwidth {50000 * count}\n"
-                write(root, f"{here}/io_links/{number}/properties", link)
+                write_file(root / f"{here}/io_links/{number}/properties", link)
         far = "type 11\nnode_to 9\nweight 30\nmin_bandwidth 50000\nmax_bandwidth 50000\n"
-        write(root, f"{here}/io_links/90/properties", far)
+        write_file(root / f"{here}/io_links/90/properties", far)
 
 
 def test_eight_dies_of_mi250x(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
@@ -63,12 +64,8 @@ def test_emulated_nodes_are_groups_of_ranks() -> None:
 def test_ranks_of_emulated_nodes_are_one_world(name: str, tmp_path: Path) -> None:
     """A real launcher: ranks in order, each group with its own name for its node."""
     mpi = installed(name)
-    script = tmp_path / "rank.sh"
-    script.write_text(
-        '#!/bin/sh\necho "${PMI_RANK:-$OMPI_COMM_WORLD_RANK} of '
-        '${PMI_SIZE:-$OMPI_COMM_WORLD_SIZE}: $NCCL_HOSTID"\n'
-    )
-    script.chmod(0o755)
+    ranks = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK} of ${PMI_SIZE:-$OMPI_COMM_WORLD_SIZE}"
+    script = write_script(tmp_path / "rank.sh", f'echo "{ranks}: $NCCL_HOSTID"')
     done = process.run_process(
         _mpi_command(mpi, 4, [str(script)], bound=False, emulated_nodes=2),
         environment=base_environment(os.environ, mpi),

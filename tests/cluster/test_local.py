@@ -17,6 +17,7 @@ import pytest
 from components import require_component
 from left_over import living, wait_until_living
 from machine_faults import MACHINE_FAULTS
+from made_files import write_script
 from small_disks import SMALL, fill, small_disk
 from waiting import PATIENCE_S
 
@@ -220,9 +221,7 @@ class _Laboratory:
     folder: Path
 
     def benchmark(self, script: str, watched: Sequence[str] = ()) -> LocalBenchmark:
-        launcher = self.folder / "mpiexec"
-        launcher.write_text('#!/bin/sh\nshift 4\nexec "$@"\n')
-        launcher.chmod(0o755)
+        launcher = write_script(self.folder / "mpiexec", 'shift 4\nexec "$@"')
         mpi = MpiInstallation(MpiFlavour.MPICH, "1", self.folder, launcher, launcher)
         environment = {"PATH": "/usr/bin:/bin", "BASE": "1"}
         return LocalBenchmark(mpi, _Script(script), environment, watched, self.folder / "runs")

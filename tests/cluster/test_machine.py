@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_files import write_file
 
 from commtune.cluster.machine.description import (
     Machine,
@@ -123,37 +124,32 @@ def test_load_warns_when_ranks_would_share_cores() -> None:
     assert "1 other threads" in _Load(1.0, 1).warning(cores=2, ranks=2)
 
 
-def write(root: Path, path: str, text: str) -> None:
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_text(text)
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """Two sockets of two cores with two threads, an NVIDIA and an AMD GPU, three networks."""
-    write(tmp_path, "proc/cpuinfo", CPUINFO)
-    write(tmp_path, "proc/meminfo", "MemTotal: 131981020 kB\n")
-    write(tmp_path, "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n")
-    write(tmp_path, "etc/os-release", "ID=debian\nVERSION_ID=12\n")
+    write_file(tmp_path / "proc/cpuinfo", CPUINFO)
+    write_file(tmp_path / "proc/meminfo", "MemTotal: 131981020 kB\n")
+    write_file(tmp_path / "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n")
+    write_file(tmp_path / "etc/os-release", "ID=debian\nVERSION_ID=12\n")
     for cpu in range(8):
         place = f"sys/devices/system/cpu/cpu{cpu}/topology"
-        write(tmp_path, f"{place}/physical_package_id", f"{cpu // 2 % 2}\n")
-        write(tmp_path, f"{place}/core_id", f"{cpu % 2}\n")
+        write_file(tmp_path / f"{place}/physical_package_id", f"{cpu // 2 % 2}\n")
+        write_file(tmp_path / f"{place}/core_id", f"{cpu % 2}\n")
     for node in range(2):
-        write(tmp_path, f"sys/devices/system/node/node{node}/cpulist", "0-1\n")
-    write(tmp_path, "proc/driver/nvidia/version", NVIDIA_VERSION)
-    write(tmp_path, "proc/driver/nvidia/gpus/0000:00:06.0/information", H200_INFORMATION)
-    write(tmp_path, "sys/class/kfd/kfd/topology/nodes/0/properties", KFD_CPU)
-    write(tmp_path, "sys/class/kfd/kfd/topology/nodes/1/properties", KFD_GPU)
-    write(tmp_path, "sys/class/infiniband/mlx5_0/hca_type", "MT4129\n")
-    write(tmp_path, "sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n")
-    write(tmp_path, "sys/class/net/eth0/speed", "25000\n")
-    write(tmp_path, "sys/class/net/eth0/type", "1\n")
-    write(tmp_path, "drivers/mlx5_core/x", "")
+        write_file(tmp_path / f"sys/devices/system/node/node{node}/cpulist", "0-1\n")
+    write_file(tmp_path / "proc/driver/nvidia/version", NVIDIA_VERSION)
+    write_file(tmp_path / "proc/driver/nvidia/gpus/0000:00:06.0/information", H200_INFORMATION)
+    write_file(tmp_path / "sys/class/kfd/kfd/topology/nodes/0/properties", KFD_CPU)
+    write_file(tmp_path / "sys/class/kfd/kfd/topology/nodes/1/properties", KFD_GPU)
+    write_file(tmp_path / "sys/class/infiniband/mlx5_0/hca_type", "MT4129\n")
+    write_file(tmp_path / "sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n")
+    write_file(tmp_path / "sys/class/net/eth0/speed", "25000\n")
+    write_file(tmp_path / "sys/class/net/eth0/type", "1\n")
+    write_file(tmp_path / "drivers/mlx5_core/x", "")
     (tmp_path / "sys/class/net/eth0/device").mkdir()
     (tmp_path / "sys/class/net/eth0/device/driver").symlink_to(tmp_path / "drivers/mlx5_core")
-    write(tmp_path, "sys/class/net/lo/type", "772\n")
-    write(tmp_path, "sys/class/net/docker0/type", "1\n")
+    write_file(tmp_path / "sys/class/net/lo/type", "772\n")
+    write_file(tmp_path / "sys/class/net/docker0/type", "1\n")
     return tmp_path
 
 

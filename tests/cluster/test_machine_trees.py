@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from made_files import write_file
 
 from commtune.cluster.machine.inventory import collect_clues, inspect_machine
 from commtune.documents.yaml_document import parse_document
@@ -17,11 +18,6 @@ from commtune.systems.loading import build_system
 
 QUERY = "NVIDIA H200, 143771, 00000000:00:06.0\nNVIDIA H200, 143771, 00000000:00:07.0\n"
 TOPOLOGY = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-31\nGPU1\tNV18\t X \t0-31\n"
-
-
-def write(root: Path, path: str, text: str) -> None:
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_text(text)
 
 
 def nvidia_smi(arguments: Sequence[str]) -> str:
@@ -37,36 +33,36 @@ def nvidia_smi(arguments: Sequence[str]) -> str:
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
     """Two sockets of two cores, a third NUMA node without processors, two H200, five networks."""
-    write(tmp_path, "proc/cpuinfo", "model name\t: Some Processor\n")
-    write(tmp_path, "proc/meminfo", "MemTotal: 131981020 kB\n")
+    write_file(tmp_path / "proc/cpuinfo", "model name\t: Some Processor\n")
+    write_file(tmp_path / "proc/meminfo", "MemTotal: 131981020 kB\n")
     for cpu in range(4):
         place = f"sys/devices/system/cpu/cpu{cpu}/topology"
-        write(tmp_path, f"{place}/physical_package_id", f"{cpu // 2}\n")
-        write(tmp_path, f"{place}/core_id", f"{cpu % 2}\n")
+        write_file(tmp_path / f"{place}/physical_package_id", f"{cpu // 2}\n")
+        write_file(tmp_path / f"{place}/core_id", f"{cpu % 2}\n")
     for number, cpus in enumerate(("0-1\n", "2-3\n", "\n")):
-        write(tmp_path, f"sys/devices/system/node/node{number}/cpulist", cpus)
+        write_file(tmp_path / f"sys/devices/system/node/node{number}/cpulist", cpus)
     for number, near in ((6, 0), (7, 1)):
-        write(tmp_path, f"proc/driver/nvidia/gpus/0000:00:0{number}.0/information",
+        write_file(tmp_path / f"proc/driver/nvidia/gpus/0000:00:0{number}.0/information",
               "Model: \t\t NVIDIA H200\n")  # fmt: skip
-        write(tmp_path, f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", f"{near}\n")
+        write_file(tmp_path / f"sys/bus/pci/devices/0000:00:0{number}.0/numa_node", f"{near}\n")
     for number in (2, 10):
         port = f"sys/class/infiniband/mlx5_{number}/ports/1"
-        write(tmp_path, f"sys/class/infiniband/mlx5_{number}/hca_type", "MT4129\n")
-        write(tmp_path, f"{port}/rate", "400 Gb/sec (4X NDR)\n")
-        write(tmp_path, f"{port}/state", "4: ACTIVE\n")
-        write(tmp_path, f"{port}/link_layer", "InfiniBand\n")
+        write_file(tmp_path / f"sys/class/infiniband/mlx5_{number}/hca_type", "MT4129\n")
+        write_file(tmp_path / f"{port}/rate", "400 Gb/sec (4X NDR)\n")
+        write_file(tmp_path / f"{port}/state", "4: ACTIVE\n")
+        write_file(tmp_path / f"{port}/link_layer", "InfiniBand\n")
     storage = "sys/class/infiniband/mlx5_3"
-    write(tmp_path, f"{storage}/hca_type", "MT4125\n")
+    write_file(tmp_path / f"{storage}/hca_type", "MT4125\n")
     for number, state in ((1, "4: ACTIVE"), (2, "1: DOWN")):
-        write(tmp_path, f"{storage}/ports/{number}/rate", "100 Gb/sec (4X EDR)\n")
-        write(tmp_path, f"{storage}/ports/{number}/state", f"{state}\n")
-        write(tmp_path, f"{storage}/ports/{number}/link_layer", "Ethernet\n")
+        write_file(tmp_path / f"{storage}/ports/{number}/rate", "100 Gb/sec (4X EDR)\n")
+        write_file(tmp_path / f"{storage}/ports/{number}/state", f"{state}\n")
+        write_file(tmp_path / f"{storage}/ports/{number}/link_layer", "Ethernet\n")
     for name, speed, state in (("eth0", "25000", "up"), ("eth1", "-1", "down")):
-        write(tmp_path, f"sys/class/net/{name}/speed", f"{speed}\n")
-        write(tmp_path, f"sys/class/net/{name}/type", "1\n")
-        write(tmp_path, f"sys/class/net/{name}/operstate", f"{state}\n")
+        write_file(tmp_path / f"sys/class/net/{name}/speed", f"{speed}\n")
+        write_file(tmp_path / f"sys/class/net/{name}/type", "1\n")
+        write_file(tmp_path / f"sys/class/net/{name}/operstate", f"{state}\n")
         (tmp_path / f"sys/class/net/{name}/device").mkdir()
-    write(tmp_path, "sys/class/net/lo/type", "772\n")
+    write_file(tmp_path / "sys/class/net/lo/type", "772\n")
     return tmp_path
 
 
@@ -105,9 +101,9 @@ def test_an_empty_tree_is_described_too(tmp_path: Path) -> None:
 def test_slingshot(tmp_path: Path) -> None:
     for number in range(4):
         device = f"sys/class/net/hsn{number}"
-        write(tmp_path, f"{device}/speed", "200000\n")
-        write(tmp_path, f"{device}/type", "1\n")
-        write(tmp_path, "drivers/cxi_ss1/x", "")
+        write_file(tmp_path / f"{device}/speed", "200000\n")
+        write_file(tmp_path / f"{device}/type", "1\n")
+        write_file(tmp_path / "drivers/cxi_ss1/x", "")
         (tmp_path / f"{device}/device").mkdir()
         (tmp_path / f"{device}/device/driver").symlink_to(tmp_path / "drivers/cxi_ss1")
     ports = inspect_machine({}, tmp_path).network_ports

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 from mpi_texts import (
     CRAY_HEADER,
     HEADERS,
@@ -82,11 +83,9 @@ def test_include_folders_are_read_from_a_wrapper(text: str, wanted: list[str]) -
 
 
 def make_program(path: Path, prints: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = path.with_name(f".{path.name}.text")
+    write_script(path, f'cat "{text}"')
     text.write_text(prints)
-    path.write_text(f'#!/bin/sh\ncat "{text}"\n')
-    path.chmod(0o755)
 
 
 def make_prefix(prefix: Path, *, header: str, launchers: dict[str, str]) -> Path:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import database_values as given
 import pytest
+from stores import opened_store
 
 import commtune as ct
 from commtune.app.profiles.best import best_by_size
 from commtune.commands.profiles import best
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer
 from commtune.model import (
     DEFAULT,
@@ -50,16 +48,14 @@ def ranged(sizes: tuple[int, ...], configuration: Configuration) -> Profile:
 def url(tmp_path: Path) -> Iterator[str]:
     """A campaign of three ranges: one configuration, another, and the default."""
     url = f"sqlite:///{tmp_path}/commtune.db"
-    database = open_database(url)
-    store = Store(database)
-    profiles = [
-        ranged((8, KIB), given.TUNED),
-        ranged((4 * KIB, 64 * KIB), OTHER),
-        ranged((256 * KIB, 1024 * KIB), DEFAULT),
-    ]
-    store.save_profiles(store.open_campaign(given.campaign("one")).id, profiles)
-    yield url
-    database.close()
+    with opened_store(url) as store:
+        profiles = [
+            ranged((8, KIB), given.TUNED),
+            ranged((4 * KIB, 64 * KIB), OTHER),
+            ranged((256 * KIB, 1024 * KIB), DEFAULT),
+        ]
+        store.save_profiles(store.open_campaign(given.campaign("one")).id, profiles)
+        yield url
 
 
 def said(url: str, size: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -104,8 +100,7 @@ def test_a_likely_profile_is_not_accepted_where_the_neighbours_disagree(
     undecided = replace(
         large, name="open", configuration=DEFAULT, verdict=Verdict.UNDECIDED, points=points
     )
-    with closing(open_database(url)) as database:
-        store = Store(database)
+    with opened_store(url) as store:
         number = store.open_campaign(given.campaign("one")).id
         store.save_profiles(number, [small, undecided, replace(large, verdict=Verdict.LIKELY)])
     best.best_command("allreduce", "3KiB", accept="likely", db=url, json_output=True)

@@ -13,10 +13,10 @@ import database_values as given
 import pytest
 import query_speed
 from best_rows import best_profiles
+from stores import opened_store
 
 from commtune.app.profiles import best
 from commtune.db.connection import reader
-from commtune.db.connection.engine import open_database
 from commtune.db.records import BestRow, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer
@@ -85,9 +85,8 @@ def fill(store: Store) -> None:
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     url = f"sqlite:///{tmp_path_factory.mktemp('many')}/commtune.db"
-    database = open_database(url)
-    fill(Store(database))
-    database.close()
+    with opened_store(url) as store:
+        fill(store)
     return url
 
 

@@ -6,18 +6,16 @@ from pathlib import Path
 
 import database_values as given
 import pytest
+from stores import opened_store
 
 from commtune.app.profiles.plotting import choose_campaign, write_plot
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
 
 
 def stored(url: str, *names: str) -> None:
-    database = open_database(url)
-    for name in names:
-        Store(database).open_campaign(given.campaign(name))
-    database.close()
+    with opened_store(url) as store:
+        for name in names:
+            store.open_campaign(given.campaign(name))
 
 
 def test_the_only_campaign_is_meant(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from commtune import formatting
 from commtune.app.measure.comparison import ComparisonResult
 from commtune.commands.measure import compare
 from commtune.commands.profiles import best
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.export import render_profile
 from commtune.model import (
@@ -68,14 +67,10 @@ def test_a_wide_interval_is_shown_if_it_says_which_is_faster(gain: Interval, sai
 
 
 def test_best_prints_json_of_a_single_pair(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = f"sqlite:///{tmp_path}/commtune.db"
-    database = open_database(url)
-    store = Store(database)
     points = tuple(replace(point, gain=OPEN) for point in given.profile().points)
     store.save_profiles(store.open_campaign(given.campaign()).id, [given.profile(points=points)])
-    database.close()
     best.best_command("allreduce", "1MiB", db=url, json_output=True)
     (row,) = strict(capsys.readouterr().out)
     assert {(p["gain"]["low"], p["gain"]["high"]) for p in row["points"]} == {(0.0, None)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import database_values as given
@@ -11,7 +10,6 @@ from database_values import profiles_of
 from sqlalchemy import text
 
 from commtune.commands.campaigns import manage
-from commtune.db.connection.engine import Database, open_database
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, UnknownName, UserError
@@ -19,22 +17,12 @@ from commtune.model import JobStage, Outcome
 
 
 @pytest.fixture
-def database(url: str) -> Iterator[Database]:
-    database = open_database(url)
-    yield database
-    database.close()
-
-
-@pytest.fixture
-def store(database: Database) -> Store:
+def store(store: Store) -> Store:
     """A store with two campaigns, each with a trial, a run and a profile."""
-    store = Store(database)
     what = {"workload": given.request().workload.plain(), "space": {"name": "mpich-host"}}
     for name in ("shm", "other"):
-        campaign_id = store.open_campaign(given.campaign(name, what=what)).id
-        store.add_trial(campaign_id, 1, given.TUNED, "user")
-        store.start_runs(campaign_id, [given.request(f"{name}-1")], "s1")
-        store.finish_run(campaign_id, given.result(f"{name}-1", outcome=Outcome.OK), "allreduce")
+        campaign_id = given.begin(store, given.campaign(name, what=what))
+        given.add_run(store, campaign_id, f"{name}-1", outcome=Outcome.OK)
         store.save_profiles(campaign_id, [given.profile("all-sizes")])
     return store
 
@@ -73,7 +61,7 @@ def test_a_campaign_is_renamed(store: Store, url: str) -> None:
 
 
 def test_deleting_takes_all_of_one_campaign_and_nothing_else(
-    store: Store, database: Database, url: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("builtins.input", lambda question: "n" if "1 profile" in question else "y")
     with pytest.raises(UserError, match="was not deleted"):
@@ -82,7 +70,7 @@ def test_deleting_takes_all_of_one_campaign_and_nothing_else(
     manage.delete_command("shm", yes=True, db=url)
     assert names(store) == ["other"]
     assert [one.campaign for one in profiles_of(store)] == ["other"]
-    with database.read() as connection:
+    with store.database.read() as connection:
         for table in ("runs", "trials", "profiles"):
             assert connection.execute(text(f"SELECT COUNT(*) FROM {table}")).scalar() == 1
         left = connection.execute(text("SELECT COUNT(*) FROM measurements")).scalar()

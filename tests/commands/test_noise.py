@@ -28,8 +28,7 @@ def stored(store: Store, name: str, aggressor: Aggressor | None, **changes: Any)
     if aggressor is not None:
         record = replace(record, what={**record.what, "aggressor": aggressor.plain()})
         changes["conditions"] = Conditions(beside=formatting.describe_aggressor(aggressor))
-    campaign_id = store.open_campaign(record).id
-    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    campaign_id = given.begin(store, record)
     store.save_profiles(campaign_id, [given.profile(**changes)])
 
 
@@ -138,7 +137,6 @@ def test_another_noise_is_another_question(
     stored(store, "night", before)
     # Without a good run it would begin anew.
     (night,) = (campaign.id for campaign in given.summaries_of(store))
-    store.start_runs(night, [given.request()], "session")
-    store.finish_run(night, given.result(), "allreduce")
+    given.add_run(store, night)
     with pytest.raises(CampaignChanged, match="aggressor"):
         stored(store, "night", after)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.app.campaigns import stored as campaigns
 from commtune.app.profiles.reporting import write_campaign_report
 from commtune.commands.campaigns import manage, status, summary
 from commtune.commands.measure import compare
 from commtune.commands.profiles import best, use, verify
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.export import document
 from commtune.formatting import describe_detectable, format_speedup
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
@@ -36,9 +35,8 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A database with one campaign that found something."""
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
     found = f"sqlite:///{tmp_path}/commtune.db"
-    database = open_database(found)
-    Made(NAME, whole=True).store(Store(database))
-    database.close()
+    with opened_store(found) as store:
+        Made(NAME, whole=True).store(store)
     return found
 
 

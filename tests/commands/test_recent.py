@@ -24,14 +24,11 @@ NOW = datetime(2026, 11, 23, 7, 0)
 
 def ran(store: Store, name: str, *outcomes: Outcome, started_at: float | None = None) -> int:
     """A campaign with runs of the last minutes, or of another time."""
-    number = store.open_campaign(given.campaign(name)).id
-    store.add_trial(number, 1, given.TUNED, "user")
+    number = given.begin(store, given.campaign(name))
     for place, outcome in enumerate(outcomes):
-        run = given.request(f"{name}-{place}")
-        store.start_runs(number, [run], "s")
-        moment = started_at or time.time()
-        result = given.result(run.run_id, outcome=outcome, started_at=moment, wall_s=30.0)
-        store.finish_run(number, result, "allreduce")
+        at = started_at or time.time()
+        run_id = f"{name}-{place}"
+        given.add_run(store, number, run_id, outcome=outcome, started_at=at, wall_s=30.0)
     return number
 
 
@@ -80,9 +77,7 @@ def test_only_what_was_since_then_counts(store: Store, capsys: pytest.CaptureFix
     with store.database.write() as connection:
         connection.exec_driver_sql("UPDATE campaigns SET created = 1700000000.0")
     assert said(store, capsys) == (4, "commtune, NOW to NOW: no campaign ran\n")
-    run = given.request("new")
-    store.start_runs(number, [run], "s")
-    store.finish_run(number, given.result("new", started_at=time.time()), "allreduce")
+    given.add_run(store, number, "new", started_at=time.time())
     code, printed = said(store, capsys, json_output=True)
     data = json.loads(printed)
     (campaign,) = data["campaigns"]

@@ -12,11 +12,10 @@ import pytest
 from command_line import ROOT
 from pyarrow import parquet  # type: ignore[import-untyped,unused-ignore]
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.commands.campaigns.results import results_command
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.results import COLUMNS
-from commtune.db.storage.store import Store
 from commtune.errors import UserError
 
 
@@ -24,10 +23,9 @@ from commtune.errors import UserError
 def db(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A database with two campaigns."""
     file = tmp_path_factory.mktemp("results") / "commtune.db"
-    database = open_database(f"sqlite:///{file}")
-    for name in ("night", "day"):
-        Made(name=name, trials=4, blocks=1).store(Store(database))
-    database.close()
+    with opened_store(file) as store:
+        for name in ("night", "day"):
+            Made(name=name, trials=4, blocks=1).store(store)
     return str(file)
 
 

@@ -7,23 +7,20 @@ from pathlib import Path
 import database_values as given
 from command_line import CommandLine
 
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Configuration
 
 
-def test_a_guard_stays_as_the_environment_sets_it(tmp_path: Path) -> None:
+def test_a_guard_stays_as_the_environment_sets_it(store: Store, url: str, tmp_path: Path) -> None:
     found = Configuration({"NCCL_NVLS_ENABLE": "2", "NCCL_NTHREADS": "128"})
-    database = tmp_path / "commtune.db"
-    opened = open_database(f"sqlite:///{database}")
-    store = Store(opened)
+
     campaign_id = store.open_campaign(given.campaign()).id
     store.add_trial(campaign_id, 1, found, "user")
     profile = given.profile(configuration=found)
     store.save_profiles(campaign_id, [profile])
-    opened.close()
+
     shell = CommandLine(tmp_path, {"NCCL_NVLS_ENABLE": "0", "NCCL_NTHREADS": "64"})
-    words = ("run", "--profile", f"{given.campaign().name}/{profile.name}", "--db", str(database))
+    words = ("run", "--profile", f"{given.campaign().name}/{profile.name}", "--db", url)
     said = shell(*words, "--", "printenv", "NCCL_NVLS_ENABLE", "NCCL_NTHREADS")
     assert said.out.split() == ["0", "128"], said.err
     assert "NCCL_NVLS_ENABLE=0 stays as your environment sets it" in said.err

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import database_values as given
 import pytest
+from stores import opened_store
 
 from commtune.app.profiles.use import apply_profile
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiFlavour, MpiInstallation
 from commtune.wiring import benchmark_setup
 
@@ -38,11 +37,9 @@ def applied(
     record = given.campaign()
     mpi = {"flavour": "mpich", "version": version}
     record = replace(record, what={**record.what, "mpi": mpi})
-    opened = open_database(url)
-    store = Store(opened)
-    tuned = given.profile(configuration=Configuration({"A": "1"}))
-    store.save_profiles(store.open_campaign(record).id, [tuned])
-    opened.close()
+    with opened_store(url) as store:
+        tuned = given.profile(configuration=Configuration({"A": "1"}))
+        store.save_profiles(store.open_campaign(record).id, [tuned])
     reference = f"{record.name}/{tuned.name}"
     return apply_profile(reference, program, {"PATH": path}, url)
 

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 from stored_campaigns import Made
+from stores import opened_store
 from waiting import PATIENCE_S
 
 from commtune.commands.profiles.serve import serve_command
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, UserError
 from commtune.service.server import listen_at, read_place, read_prefix
 
@@ -93,9 +92,8 @@ class _OverSocket(http.client.HTTPConnection):
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a database and a token."""
-    database = open_database(f"sqlite:///{tmp_path}/commtune.db")
-    Made(trials=5, blocks=0).store(Store(database))
-    database.close()
+    with opened_store(tmp_path / "commtune.db") as store:
+        Made(trials=5, blocks=0).store(store)
     (tmp_path / "token").write_text("a-token-of-a-file")
     (tmp_path / "token").chmod(0o600)
     return tmp_path

@@ -49,10 +49,8 @@ def confirmed(
     **profile: Any,
 ) -> None:
     """A campaign whose surest gain is at 1 MiB in 15 us."""
-    campaign_id = store.open_campaign(given.campaign(settings=settings)).id
-    store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.start_runs(campaign_id, [given.request("r1")], "s1")
-    store.finish_run(campaign_id, given.result("r1", header=run_header), "allreduce")
+    campaign_id = given.begin(store, given.campaign(settings=settings))
+    given.add_run(store, campaign_id, "r1", header=run_header)
     store.save_profiles(campaign_id, [given.profile(**profile)])
 
 

@@ -19,8 +19,6 @@ from commtune.app.profiles.use import write_text
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.db.codec import list_differences
-from commtune.db.connection.engine import open_database
-from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, ExportRefused, UserError
@@ -120,14 +118,13 @@ def test_what_compare_is_given_is_held_against_the_catalogue() -> None:
     assert not list_settings_remarks(_read_operand("default", None).configuration, {})
 
 
-def test_what_is_not_installed_for_lack_of_guards_says_how_to_measure_them(tmp_path: Path) -> None:
-    db = str(tmp_path / "made.db")
-    database = open_database(database_url(db))
-    Made(trials=20, blocks=12).store(Store(database))
-    with database.write() as connection:
+def test_what_is_not_installed_for_lack_of_guards_says_how_to_measure_them(
+    store: Store, url: str, tmp_path: Path
+) -> None:
+    Made(trials=20, blocks=12).store(store)
+    with store.database.write() as connection:
         known = json.dumps({"mpi": "mpich", "version": "5.0.2"})
         connection.execute(text("UPDATE stacks SET description = :known"), {"known": known})
-    database.close()
     with pytest.raises(ExportRefused, match="no other operation was measured") as refused:
-        install_campaign("made-up", tmp_path / "site", db=db)
+        install_campaign("made-up", tmp_path / "site", db=url)
     assert "--guard broadcast" in refused.value.hint

@@ -11,6 +11,7 @@ from typing import Any
 
 import database_values as given
 import pytest
+from made_files import write_script
 
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.commands.campaigns import state, status
@@ -22,28 +23,20 @@ from commtune.model import JobKind, JobStage, Outcome, Verdict
 @pytest.fixture(autouse=True)
 def no_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """squeue has nobody to ask, and says so at once: the real one looks again for a minute."""
-    squeue = tmp_path / "programs" / "squeue"
-    squeue.parent.mkdir()
-    squeue.write_text(
-        "#!/bin/sh\necho 'squeue: fatal: Unable to process configuration file'\nexit 1\n"
-    )
-    squeue.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{squeue.parent}:{os.environ['PATH']}")
+    said = "squeue: fatal: Unable to process configuration file"
+    write_script(tmp_path / "programs" / "squeue", f"echo '{said}'\nexit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}/programs:{os.environ['PATH']}")
 
 
 def begun(store: Store, name: str = "shm", **settings: Any) -> int:
     """A campaign with a trial."""
-    campaign_id = store.open_campaign(given.campaign(name, settings=settings)).id
-    store.add_trial(campaign_id, 1, given.TUNED, "user")
-    return campaign_id
+    return given.begin(store, given.campaign(name, settings=settings))
 
 
 def made(store: Store, campaign_id: int, *outcomes: Outcome) -> None:
     """Runs that ended like this."""
     for number, outcome in enumerate(outcomes):
-        store.start_runs(campaign_id, [given.request(f"{campaign_id}-{number}")], "s1")
-        result = given.result(f"{campaign_id}-{number}", outcome=outcome)
-        store.finish_run(campaign_id, result, "allreduce")
+        given.add_run(store, campaign_id, f"{campaign_id}-{number}", outcome=outcome)
 
 
 def lines(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:

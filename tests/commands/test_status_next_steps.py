@@ -11,7 +11,6 @@ import pytest
 
 from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import list_campaigns
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobRecord, JobStage
 
@@ -176,25 +175,20 @@ _PBS_MOMENTS: dict[str, tuple[_Moment, list[str]]] = {
 }
 
 
-def _check_told(tmp_path: Path, scheduler: str, begin: _Moment, expected: list[str]) -> None:
-    url = f"sqlite:///{tmp_path}/commtune.db"
-    opened = open_database(url)
+_TOLD = [
+    *(pytest.param("slurm", *told, id=moment) for moment, told in _MOMENTS.items()),
+    *(pytest.param("pbs", *told, id=f"{moment} on PBS") for moment, told in _PBS_MOMENTS.items()),
+]
+
+
+@pytest.mark.parametrize(("scheduler", "begin", "expected"), _TOLD)
+def test_a_moment_is_told(
+    store: Store, url: str, tmp_path: Path, scheduler: str, begin: _Moment, expected: list[str]
+) -> None:
     folder = tmp_path / "campaign"
     folder.mkdir()
     record = given.campaign("shm", settings={"node_hours": 64, scheduler: {}})
-    store = Store(opened)
     campaign_id = store.open_campaign(replace(record, folder=str(folder / "runs"))).id
     is_silent = begin(store, campaign_id, folder)
     (campaign,) = list_campaigns(url)
     assert describe_next_steps(campaign, is_old=is_silent) == expected
-    opened.close()
-
-
-@pytest.mark.parametrize("moment", _MOMENTS)
-def test_a_moment_is_told(tmp_path: Path, moment: str) -> None:
-    _check_told(tmp_path, "slurm", *_MOMENTS[moment])
-
-
-@pytest.mark.parametrize("moment", _PBS_MOMENTS)
-def test_a_moment_on_pbs_is_told(tmp_path: Path, moment: str) -> None:
-    _check_told(tmp_path, "pbs", *_PBS_MOMENTS[moment])

@@ -36,8 +36,7 @@ def test_calls_are_counted_by_operation_ranks_and_size(tmp_path: Path) -> None:
 
 
 def test_a_campaign_is_written_that_tunes_what_moves_most(tmp_path: Path) -> None:
-    said = CommandLine(tmp_path)("trace-messages", "--nccl", "-o", "ddp.yaml", "--", *PROGRAM)
-    assert said.code == 0, said.err
+    CommandLine(tmp_path).succeed("trace-messages", "--nccl", "-o", "ddp.yaml", "--", *PROGRAM)
     workload = load_campaign(tmp_path / "ddp.yaml").plan.workload
     assert (workload.operation, workload.ranks) == ("allreduce", 2)
     assert "messages: {1024: 5, 2048: 3}\n" in (tmp_path / "ddp.yaml").read_text()

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.app.profiles.plotting import write_plot
 from commtune.app.profiles.reporting import write_campaign_report
 from commtune.commands.campaigns.init import init_command
 from commtune.commands.campaigns.results import results_command
 from commtune.commands.reference.findings import findings_reproduce_command
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import UserError
 
 
@@ -22,9 +21,8 @@ from commtune.errors import UserError
 def db(tmp_path_factory: pytest.TempPathFactory) -> str:
     """With a campaign."""
     url = f"sqlite:///{tmp_path_factory.mktemp('stored')}/commtune.db"
-    database = open_database(url)
-    Made(name="night").store(Store(database))
-    database.close()
+    with opened_store(url) as store:
+        Made(name="night").store(store)
     return url
 
 

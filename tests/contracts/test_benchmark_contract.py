@@ -42,6 +42,8 @@ from commtune.replay.benchmark import ReplayBenchmark
 from commtune.tuner.ports import Benchmark, Records
 
 WORKLOAD = Workload(Operation.ALLREDUCE, SIZES)
+#: ``recover`` ends all processes of this name, also those of other tests.
+RUN_ID = f"run-{os.getpid()}"
 #: Runs under ``ONE`` take longer than this, seconds; those under ``TWO`` crash.
 SHORT_S = 0.2
 #: Its processes have the run's identifier in their command lines.
@@ -141,8 +143,8 @@ def asked(run_id: str, configuration: Configuration = DEFAULT) -> RunRequest:
 def test_every_end_of_a_run_is_a_result(
     case: Case, configuration: Configuration, limit_s: float, outcome: Outcome
 ) -> None:
-    result = case.benchmark.measure(asked("run-1", configuration), limit_s)
-    assert (result.run_id, result.outcome) == ("run-1", outcome)
+    result = case.benchmark.measure(asked(RUN_ID, configuration), limit_s)
+    assert (result.run_id, result.outcome) == (RUN_ID, outcome)
     sizes = [one.bytes for one in result.measurements]
     assert sizes == list(SIZES) if outcome is Outcome.OK else sizes != list(SIZES)
 
@@ -177,10 +179,10 @@ def test_a_run_that_wrote_no_footer_is_not_recovered(case: Case) -> None:
 def test_a_run_that_nobody_read_is_recovered(case: Case) -> None:
     assert case.folder is not None
     case.folder.mkdir()
-    (case.folder / "run-1.jsonl").touch()
-    result = case.benchmark.recover(asked("run-1"))
+    (case.folder / f"{RUN_ID}.jsonl").touch()
+    result = case.benchmark.recover(asked(RUN_ID))
     assert result is not None
-    assert (result.run_id, result.outcome) == ("run-1", Outcome.OK)
+    assert (result.run_id, result.outcome) == (RUN_ID, Outcome.OK)
     assert [one.bytes for one in result.measurements] == list(SIZES)
 
 
@@ -189,7 +191,7 @@ def test_only_what_measures_this_machine_is_not_simulated(case: Case) -> None:
 
 
 def test_where_nothing_can_be_told_a_trace_is_none(case: Case) -> None:
-    assert case.benchmark.trace(asked("run-1"), PATIENCE_S) is None
+    assert case.benchmark.trace(asked(RUN_ID), PATIENCE_S) is None
 
 
 @starting
@@ -197,4 +199,4 @@ def test_a_fault_of_the_surroundings_is_raised(case: Case) -> None:
     assert case.folder is not None
     case.folder.write_text("no folder")
     with pytest.raises(EnvironmentFault):
-        case.benchmark.measure(asked("run-1"), PATIENCE_S)
+        case.benchmark.measure(asked(RUN_ID), PATIENCE_S)

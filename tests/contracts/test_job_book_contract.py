@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import database_values as given
 import pytest
 from played_jobs import MemoryBook
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import JobStage
 from commtune.tuner.ports import JobBook
 
@@ -21,17 +19,16 @@ Opening = Callable[[], JobBook]
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opening]:
+def opening(request: pytest.FixtureRequest) -> Iterator[Opening]:
     if request.param == "memory":
         book = MemoryBook()
         yield lambda: book
         return
-    on_server = request.param == "postgresql"
-    url = request.getfixturevalue("postgresql_url") if on_server else f"sqlite:///{tmp_path}/a.db"
+    url = request.getfixturevalue("postgresql_url" if request.param == "postgresql" else "url")
     with ExitStack() as opened:
 
         def open_book() -> JobBook:
-            store = Store(opened.enter_context(closing(open_database(url))))
+            store = opened.enter_context(opened_store(url))
             return store.job_book(store.open_campaign(given.campaign()).id)
 
         yield open_book

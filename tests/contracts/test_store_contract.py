@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import database_values as given
 import pytest
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store as DatabaseStore
 from commtune.model import DEFAULT, Outcome, RunResult
 from commtune.model.conclusion import Decision
 from commtune.tuner.execution.in_memory_store import InMemoryStore
@@ -18,17 +16,14 @@ from commtune.tuner.ports import Store
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     if request.param == "memory":
         yield InMemoryStore()
         return
-    on_server = request.param == "postgresql"
-    url = request.getfixturevalue("new_postgresql_url") if on_server else ""
-    database = open_database(url or f"sqlite:///{tmp_path}/test.db")
-    found = DatabaseStore(database)
-    assert found.open_campaign(given.campaign()).id == ID
-    yield found
-    database.close()
+    url = "new_postgresql_url" if request.param == "postgresql" else "url"
+    with opened_store(request.getfixturevalue(url)) as found:
+        assert found.open_campaign(given.campaign()).id == ID
+        yield found
 
 
 #: The first campaign of a database.
@@ -78,8 +73,7 @@ def test_a_result_is_stored_once(begun: Store) -> None:
 
 
 def test_all_measurements_are_stored_with_the_run(begun: Store) -> None:
-    begun.start_runs(ID, [given.request()], "s1")
-    begun.finish_run(ID, given.result(), "allreduce")
+    given.add_run(begun, ID)
     (run,) = begun.runs(ID)
     expected = [(m.bytes, m.median_s, m.canary_s) for m in given.result().measurements]
     assert [(m.bytes, m.median_s, m.canary_s) for m in run.measurements] == expected

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up_spaces import made_up_space
 
-from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
 from commtune.model import Configuration
-from commtune.spaces.loading import build_space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.standings import Speedups
@@ -23,20 +22,11 @@ from commtune.tuner.search.strategies.strategy import Strategy
 
 ROOT = Path(__file__).parents[2]
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: contract
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: ALGORITHM, kind: integer, values: [1, 2], source: made up}
   - {name: BUFFER, kind: integer, values: [1, 2, 3], source: made up, when: {ALGORITHM: 2}}
   - {name: DEPTH, kind: integer, range: [1, 12], source: made up}
-"""
-    )
-)
+""")
 SIZES = (8, 65536)
 NAMES = [DEFAULT_STRATEGY, "exhaustive", "random", "tpe", "nsga-ii", "RandomSampler"]
 NAMES.append("near_best:NearBest")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stores import opened_store
 
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.storage.store import Store
@@ -56,17 +57,16 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database(url: str) -> Iterator[Database]:
-    """An open database."""
-    opened = open_database(url)
-    yield opened
-    opened.close()
+def database(store: Store) -> Database:
+    """The database of the store."""
+    return store.database
 
 
 @pytest.fixture
-def store(database: Database) -> Store:
-    """A store in an empty database."""
-    return Store(database)
+def sqlite_store(sqlite_url: str) -> Iterator[Store]:
+    """A store in an SQLite file."""
+    with opened_store(sqlite_url) as opened:
+        yield opened
 
 
 @pytest.fixture

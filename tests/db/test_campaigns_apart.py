@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import database_values as given
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
 from commtune.db.lock_owner import LockOwner
 from commtune.db.queries.listing import count_phases, list_runs, list_trials
 from commtune.db.queries.summaries import list_summaries
@@ -80,8 +79,7 @@ def _plain(value: Any) -> Any:
 
 
 def test_campaigns_do_not_touch_each_other(store: Store, tmp_path: Path) -> None:
-    with closing(open_database(f"sqlite:///{tmp_path}/alone.db")) as database:
-        alone = Store(database)
+    with opened_store(tmp_path / "alone.db") as alone:
         expected = _all_of(alone, _fill(alone, "middle", 0.5), "middle")
     assert all(expected.values())
 

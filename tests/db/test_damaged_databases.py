@@ -15,6 +15,7 @@ import database_values as given
 import pytest
 import sqlalchemy as sa
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.app.campaigns import stored as stored_campaigns
 from commtune.app.profiles.best import best_at_size
@@ -65,15 +66,13 @@ _SERVED: list[tuple[str, Callable[[str], Reply]]] = [
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two small campaigns."""
     path = tmp_path_factory.mktemp("sound") / "commtune.db"
-    database = open_database(f"sqlite:///{path}")
-    store = Store(database)
-    for name in ("first", "second"):
-        made = Made(name=name, trials=2, blocks=3, sizes=(8, 65536), header={"init_s": 0.1})
-        made.store(store)
-    store.lock(1)
-    store.job_book(1).put_job(given.job())
-    store.add_execution(1, given.execution())
-    database.close()
+    with opened_store(path) as store:
+        for name in ("first", "second"):
+            made = Made(name=name, trials=2, blocks=3, sizes=(8, 65536), header={"init_s": 0.1})
+            made.store(store)
+        store.lock(1)
+        store.job_book(1).put_job(given.job())
+        store.add_execution(1, given.execution())
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=delete")
     return path
@@ -239,8 +238,8 @@ def test_a_damaged_run_beside_one_that_measured_nothing_ends_no_report(
 
 
 def test_instead_of_a_damaged_gain_the_next_one_is_shown(path: Path, told: list[Damage]) -> None:
-    with closing(open_database(f"sqlite:///{path}")) as database:
-        Store(database).save_profiles(1, [given.profile()])
+    with opened_store(path) as store:
+        store.save_profiles(1, [given.profile()])
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE profile_points SET ratio = 'text' WHERE low = 1.6")
     (first,) = [one for one in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
@@ -278,8 +277,7 @@ def test_a_file_that_was_cut_is_named(path: Path, share: float) -> None:
 def test_a_repair_sets_damaged_campaigns_apart_and_loses_nothing(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with closing(open_database(f"sqlite:///{path}")) as database:
-        store = Store(database)
+    with opened_store(path) as store:
         store.lock(1)
         store.unlock(1)
     _damage(path, "measurements", "samples", b"none")
@@ -310,9 +308,9 @@ def test_a_repair_waits_for_nobody_and_refuses_while_a_controller_works(path: Pa
 def test_an_older_decision_does_not_stand_in_for_a_damaged_one(
     path: Path, told: list[Damage]
 ) -> None:
-    with closing(open_database(f"sqlite:///{path}")) as database:
+    with opened_store(path) as store:
         for block in (7, 8):
-            Store(database).decide(1, Decision(first_block=block))
+            store.decide(1, Decision(first_block=block))
     with closing(sqlite3.connect(path)) as connection, connection:
         newest = "id = (SELECT max(id) FROM decisions)"
         connection.execute(
@@ -333,9 +331,9 @@ def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -
     copy = tmp_path / "copy.db"
     with closing(open_readable(f"sqlite:///{path}")) as database:
         points = given.count(Store(database), "profile_points")
-    with closing(open_database(f"sqlite:///{path}")) as database:
-        Store(database).decide(1, Decision(first_block=7))  # it is in the log alone
-        with database.write() as connection:
+    with opened_store(path) as store:
+        store.decide(1, Decision(first_block=7))  # it is in the log alone
+        with store.database.write() as connection:
             connection.execute(sa.text("DELETE FROM profile_points"))
             assert _run(f"db backup {copy}", path) == ""
             connection.rollback()

@@ -32,11 +32,8 @@ def failed(store: Store, *outcomes: Outcome, name: str = "shm") -> int:
     campaign_id = store.open_campaign(campaign(WRONG, name=name)).id
     store.add_trial(campaign_id, 0, DEFAULT, "baseline")
     for number, outcome in enumerate(outcomes):
-        run_id = f"{name}-{number}"
-        store.start_runs(
-            campaign_id, [given.request(run_id, configuration=DEFAULT, trial=0)], "s1"
-        )
-        store.finish_run(campaign_id, given.result(run_id, outcome=outcome), "allreduce")
+        run = given.request(f"{name}-{number}", configuration=DEFAULT, trial=0)
+        given.add_run(store, campaign_id, run, outcome=outcome)
     return campaign_id
 
 

@@ -102,8 +102,7 @@ def test_a_run_says_what_others_used(
     store: Store, campaign_id: int, other_load: float | None
 ) -> None:
     store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.start_runs(campaign_id, [given.request()], "s1")
-    store.finish_run(campaign_id, given.result(other_load=other_load), "allreduce")
+    given.add_run(store, campaign_id, other_load=other_load)
     (run,) = store.runs(campaign_id)
     assert run.other_load == other_load
 

@@ -14,6 +14,7 @@ import database_values as given
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
+from stores import opened_store
 
 from commtune.db.connection import location
 from commtune.db.connection.engine import Database, open_database, open_readable, upgrade_database
@@ -41,12 +42,10 @@ def run_sql(url: str, statement: str) -> None:
 
 
 def test_a_database_is_made_with_its_folder_and_found_again(new_url: str) -> None:
-    first = open_database(new_url)
-    Store(first).open_campaign(given.campaign())
-    first.close()
-    second = open_database(new_url)
-    assert [summary.name for summary in given.summaries_of(Store(second))] == ["shm"]
-    second.close()
+    with opened_store(new_url) as first:
+        first.open_campaign(given.campaign())
+    with opened_store(new_url) as second:
+        assert [summary.name for summary in given.summaries_of(second)] == ["shm"]
 
 
 def test_several_may_open_an_empty_database_at_once(new_url: str) -> None:
@@ -64,9 +63,8 @@ def test_several_may_open_an_empty_database_at_once(new_url: str) -> None:
         assert child.stdout and child.stdout.readline() == "ready\n"
     errors = [child.communicate("\n")[1] for child in children]
     assert [child.returncode for child in children] == [0, 0, 0], errors
-    database = open_database(new_url)
-    assert given.summaries_of(Store(database)) == []
-    database.close()
+    with opened_store(new_url) as store:
+        assert given.summaries_of(store) == []
 
 
 def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
@@ -137,9 +135,8 @@ def test_a_read_only_database(as_nobody: Path) -> None:
 
 def test_reading_needs_no_right_to_write(as_nobody: Path) -> None:
     url = f"sqlite:///{as_nobody}/commtune.db"
-    database = open_database(url)
-    Store(database).open_campaign(given.campaign())
-    database.close()
+    with opened_store(url) as store:
+        store.open_campaign(given.campaign())
     (as_nobody / "commtune.db").chmod(0o400)
     as_nobody.chmod(0o500)
     assert len(list_summaries(url)) == 1
@@ -166,13 +163,13 @@ def test_a_file_that_was_deleted_or_replaced_is_written_no_more(
 ) -> None:
     path, other = tmp_path / "commtune.db", tmp_path / "other.db"
     open_database(f"sqlite:///{other}").close()
-    with closing(open_database(f"sqlite:///{path}")) as database:
+    with opened_store(path) as store:
         if is_replaced:
             other.rename(path)
         else:
             path.unlink()
         with pytest.raises(DatabaseFault, match="is gone: its file was deleted or replaced"):
-            Store(database).open_campaign(given.campaign())
+            store.open_campaign(given.campaign())
 
 
 def test_reading_makes_no_database(tmp_path: Path) -> None:
@@ -257,18 +254,15 @@ def test_a_server_that_vanishes_without_a_word_is_given_up_after_a_minute(
 def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
     postgresql_url: str,
 ) -> None:
-    database = open_database(postgresql_url)
-    store = Store(database)
-    campaign_id = store.open_campaign(given.campaign()).id
-    store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.start_runs(campaign_id, [given.request()], "s1")
-    with pytest.raises(DatabaseFault) as refusal, database.write() as connection:
-        mine = connection.execute(text("SELECT pg_backend_pid()")).scalar()
-        run_sql(postgresql_url, f"SELECT pg_terminate_backend({mine})")
-        connection.execute(text("SELECT 1"))
-    assert refusal.value.transient and "can't be reached" in refusal.value.message
-    assert store.finish_run(campaign_id, given.result(), "allreduce")
-    database.close()
+    with opened_store(postgresql_url) as store:
+        campaign_id = given.begin(store)
+        store.start_runs(campaign_id, [given.request()], "s1")
+        with pytest.raises(DatabaseFault) as refusal, store.database.write() as connection:
+            mine = connection.execute(text("SELECT pg_backend_pid()")).scalar()
+            run_sql(postgresql_url, f"SELECT pg_terminate_backend({mine})")
+            connection.execute(text("SELECT 1"))
+        assert refusal.value.transient and "can't be reached" in refusal.value.message
+        assert store.finish_run(campaign_id, given.result(), "allreduce")
 
 
 @pytest.mark.parametrize(

@@ -183,8 +183,7 @@ def test_the_runs_of_a_block_are_registered_together_or_not_at_all(
 def test_a_run_says_where_it_was_made(
     store: Store, campaign_id: int, nodes: tuple[str, ...], distance: str
 ) -> None:
-    store.start_runs(campaign_id, [given.request()], "s1")
-    store.finish_run(campaign_id, given.result(nodes=nodes, distance=distance), "allreduce")
+    given.add_run(store, campaign_id, nodes=nodes, distance=distance)
     (run,) = store.runs(campaign_id)
     assert (run.nodes, run.distance) == (nodes, distance)
     with store.database.read() as connection:

@@ -12,8 +12,8 @@ from pathlib import Path
 import database_values as given
 import pytest
 from sqlalchemy import text
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
@@ -42,8 +42,7 @@ store.finish_run(campaign_id, given.result(), "allreduce")
 
 @pytest.mark.parametrize("moment", ["UPDATE runs", "INSERT INTO measurements"])
 def test_no_half_run_is_left(url: str, store: Store, moment: str) -> None:
-    campaign_id = store.open_campaign(given.campaign()).id
-    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    campaign_id = given.begin(store)
     store.start_runs(campaign_id, [given.request()], "s1")
     arguments = [
         sys.executable,
@@ -87,8 +86,8 @@ def test_without_a_log_nobody_reads_an_unfinished_transaction(
     monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.3")
     path = tmp_path / "commtune.db"
     url = f"sqlite:///{path}"
-    with closing(open_database(url)) as database:
-        Store(database).open_campaign(given.campaign())
+    with opened_store(url) as store:
+        store.open_campaign(given.campaign())
     with closing(sqlite3.connect(path)) as connection:  # as on a network file system
         connection.execute("PRAGMA journal_mode = delete")
     arguments = [sys.executable, "-c", SPILLER, str(path)]

@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from best_rows import best_profiles
 from sqlalchemy import inspect, text
+from stores import opened_store
 
 import commtune
 from commtune.db.connection.engine import open_database, open_readable, upgrade_database
@@ -56,10 +57,10 @@ def test_jobs_that_are_not_over_have_an_index_of_their_own(own_url: str) -> None
 
 
 def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
-    with closing(open_database(url)) as database:
-        Store(database).open_campaign(given.campaign())
+    with opened_store(url) as store:
+        store.open_campaign(given.campaign())
         upgrade_database(url)
-        assert [summary.name for summary in given.summaries_of(Store(database))] == ["shm"]
+        assert [summary.name for summary in given.summaries_of(store)] == ["shm"]
 
 
 def test_every_schema_has_its_dump() -> None:
@@ -76,8 +77,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
         connection.executescript(dump.read_text())
     upgrade_database(url)
     assert schema_of(path) == schema_of(migrated_sqlite)
-    with closing(open_database(url)) as database:
-        store = Store(database)
+    with opened_store(url) as store:
         (summary,) = given.summaries_of(store)
         (run,) = store.runs(summary.id)
         assert (summary.name, summary.open_runs, summary.profiles) == ("shm", 1, 1)
@@ -102,9 +102,9 @@ def test_a_database_that_lacks_an_index_is_used_as_it_is(tmp_path: Path) -> None
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((Path(__file__).parent / "schemas/r0008.sql").read_text())
     before = schema_of(path)
-    with closing(open_database(url)) as database:
-        Store(database).open_campaign(given.campaign("next"))
-        assert [one.name for one in given.summaries_of(Store(database))] == ["next", "shm"]
+    with opened_store(url) as store:
+        store.open_campaign(given.campaign("next"))
+        assert [one.name for one in given.summaries_of(store)] == ["next", "shm"]
     with closing(open_readable(url)) as database:
         assert Store(database).decision(1) == Decision(blocks=5)
     assert [row.name for row in best_profiles(url, "allreduce", 1024)] == ["allreduce-large"]
@@ -150,8 +150,8 @@ def test_a_next_release_upgrades_what_this_one_made(own_url: str, tmp_path: Path
     location.write_text(
         location.read_text().replace(f'\nSCHEMA = "{SCHEMA}"', '\nSCHEMA = "r9999"')
     )
-    with closing(open_database(own_url)) as database:
-        Store(database).open_campaign(given.campaign())
+    with opened_store(own_url) as store:
+        store.open_campaign(given.campaign())
     asked = ("status", "--db", own_url)
     refused = commtune_of(tmp_path, *asked)
     assert refused.returncode and f"older schema {SCHEMA}" in refused.stderr

@@ -14,6 +14,7 @@ import pytest
 from postgresql_fixture import PostgresqlServer, create_postgresql
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
+from stores import opened_store
 
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
@@ -37,9 +38,8 @@ connection.execute("ROLLBACK")
 def file(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """An SQLite file whose single attempts to write are short."""
     monkeypatch.setattr(location, "_ATTEMPT_S", 0.1)
-    opened = open_database(sqlite_url)
-    yield opened
-    opened.close()
+    with opened_store(sqlite_url) as store:
+        yield store.database
 
 
 def holder(database: Database) -> subprocess.Popen[str]:
@@ -158,9 +158,8 @@ def test_a_file_that_vanishes_meanwhile_is_noticed(file: Database) -> None:
     child.communicate("\n")
 
 
-def test_without_a_log_a_commit_waits_for_no_reader(sqlite_url: str) -> None:
-    path = sqlite_url.removeprefix("sqlite:///")
-    database = open_database(sqlite_url)
+def test_without_a_log_a_commit_waits_for_no_reader(sqlite_store: Store, sqlite_url: str) -> None:
+    path, database = sqlite_url.removeprefix("sqlite:///"), sqlite_store.database
     with closing(database.engine.raw_connection()) as connection:
         connection.cursor().execute("PRAGMA journal_mode=delete")
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as reader:
@@ -168,7 +167,6 @@ def test_without_a_log_a_commit_waits_for_no_reader(sqlite_url: str) -> None:
             connection.exec_driver_sql("UPDATE campaigns SET folder = 'x'")
             reader.execute("SELECT count(*) FROM campaigns")
         assert reader.execute("SELECT count(*) FROM campaigns").fetchone() == (0,)
-    database.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import database_values as given
 import pytest
 from sqlalchemy import select, update
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.app.campaigns import sharing
 from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import list_campaigns
 from commtune.app.setup.pruning import find_prunable, prune_campaigns
 from commtune.commands.setup.database import db_prune_command
-from commtune.db.connection.engine import open_database
 from commtune.db.inspection import find_damage
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
@@ -54,9 +53,7 @@ def age(store: Store) -> None:
 def searched(store: Store, number: int, run_id: str, block: int, trial: int) -> None:
     """A run of the search that failed late: it has samples and output."""
     run = given.request(run_id, phase=Phase.SEARCH, block=block, trial=trial)
-    store.start_runs(number, [run], "s")
-    moment = {"started_at": 1_700_000_000.0, "output_tail": "bye"}
-    store.finish_run(number, given.result(run_id, **moment), "allreduce")
+    given.add_run(store, number, run, started_at=1_700_000_000.0, output_tail="bye")
 
 
 def test_samples_and_output_of_the_search_go_and_nothing_else(url: str, store: Store) -> None:
@@ -97,9 +94,7 @@ def test_blocks_with_a_run_of_what_is_recommended_stay(url: str, store: Store) -
 def test_what_ran_lately_or_is_held_stays(url: str, store: Store) -> None:
     held = Made(name="held", trials=5, blocks=2).store(store)
     late = Made(name="late", trials=5, blocks=2).store(store)
-    run = given.request("today")
-    store.start_runs(late, [run], "s")
-    store.finish_run(late, given.result("today", started_at=time.time()), "allreduce")
+    given.add_run(store, late, "today", started_at=time.time())
     age(store)
     before = rows_of(store, but={("locks", "heartbeat")})
     store.lock(held, LockOwner("elsewhere", "", 1, 1, 0))
@@ -134,8 +129,7 @@ def test_a_closed_folder_of_another_user_disturbs_neither_prune_nor_status(
     closed = as_nobody / "closed"
     (closed / "night" / "jobs").mkdir(parents=True)
     url = f"sqlite:///{as_nobody}/commtune.db"
-    with closing(open_database(url)) as database:
-        store = Store(database)
+    with opened_store(url) as store:
         store.open_campaign(given.campaign(folder=str(closed / "night" / "runs")))
         age(store)
     closed.chmod(0)
@@ -186,14 +180,12 @@ def test_it_says_what_would_go_and_asks(
 
 
 def test_room_goes_back_to_the_disk(sqlite_url: str, tmp_path: Path) -> None:
-    database = open_database(sqlite_url)
-    store = Store(database)
-    number = store.open_campaign(given.campaign()).id
-    store.add_trial(number, 0, DEFAULT, "baseline")
-    for place in range(200):
-        searched(store, number, f"r{place}", block=place, trial=0)
-    age(store)
-    database.close()
+    with opened_store(sqlite_url) as store:
+        number = store.open_campaign(given.campaign()).id
+        store.add_trial(number, 0, DEFAULT, "baseline")
+        for place in range(200):
+            searched(store, number, f"r{place}", block=place, trial=0)
+        age(store)
     full = (tmp_path / "commtune.db").stat().st_size
     prune_campaigns(find_prunable(30, sqlite_url), sqlite_url)
     assert (tmp_path / "commtune.db").stat().st_size < full

@@ -18,8 +18,8 @@ import database_values as given
 import pytest
 from best_rows import best_profiles
 from database_values import profiles_of
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
 from commtune.db.connection.reader import OpenConnections, open_for_reading
 from commtune.db.queries import profiles
 from commtune.db.queries.summaries import list_summaries
@@ -39,9 +39,8 @@ def filled(store: Store) -> Store:
 @pytest.fixture
 def filled_file(sqlite_url: str) -> str:
     """The URL of an SQLite file with the same."""
-    database = open_database(sqlite_url)
-    fill(Store(database))
-    database.close()
+    with opened_store(sqlite_url) as store:
+        fill(store)
     return sqlite_url
 
 
@@ -124,18 +123,15 @@ def test_conditions_narrow_the_answer(url: str, filled: Store, condition: dict[s
 @pytest.mark.parametrize("least", ["min_pairs", "min_days", "min_sessions", "min_nodes"])
 def test_an_answer_rests_on_as_much_as_was_asked_for(url: str, filled: Store, least: str) -> None:
     """Seven pairs, confirmed within two days in three sessions on four nodes, not the search's."""
-    campaign = filled.open_campaign(given.campaign()).id
-    filled.add_trial(campaign, 1, given.TUNED, "sampler")
+    campaign = given.begin(filled)
     last = 1_700_006_399.0  # of a day
     made = [(last, "s1", "n1 n2"), (last + 2, "s2", "n2 n3"), (last + 3, "s3", "n10 n1")]
     for number, (started_at, session, nodes) in enumerate(made):
         run = given.request(f"c{number}", phase=Phase.CONFIRM, block=number)
-        filled.start_runs(campaign, [run], session)
-        made_on = given.result(run.run_id, started_at=started_at, nodes=tuple(nodes.split()))
-        filled.finish_run(campaign, made_on, "allreduce")
-    filled.start_runs(campaign, [given.request("search", block=9)], "s4")
-    later = given.result("search", started_at=last + 10 * 86400, nodes=("n7",))
-    filled.finish_run(campaign, later, "allreduce")
+        on = tuple(nodes.split())
+        given.add_run(filled, campaign, run, session, started_at=started_at, nodes=on)
+    search = given.request("search", block=9)
+    given.add_run(filled, campaign, search, "s4", started_at=last + 10 * 86400, nodes=("n7",))
     filled.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
     most = {"min_pairs": 7, "min_days": 2, "min_sessions": 3, "min_nodes": 4}[least]
     asked: dict[str, Any] = {"ranks": 2, least: most}
@@ -276,8 +272,8 @@ def test_the_summary_of_a_campaign_reads_no_others(
 def test_an_answer_takes_one_connection_to_a_server(
     postgresql_url: str, postgresql_socket: Path
 ) -> None:
-    with closing(open_database(postgresql_url)) as opened:
-        fill(Store(opened))
+    with opened_store(postgresql_url) as store:
+        fill(store)
     log = postgresql_socket / "log"
     before = log.stat().st_size
     logged = f"{postgresql_url}&options=-c%20log_statement%3Dall"
@@ -347,11 +343,8 @@ def test_answers_come_while_a_controller_writes(filled: Store, url: str) -> None
 
 def test_somebody_elses_folder_can_be_read(as_nobody: Path) -> None:
     path = as_nobody / "commtune.db"
-    database = open_database(f"sqlite:///{path}")
-    Store(database).save_profiles(
-        Store(database).open_campaign(given.campaign()).id, [given.profile()]
-    )
-    database.close()
+    with opened_store(path) as store:
+        store.save_profiles(store.open_campaign(given.campaign()).id, [given.profile()])
     path.chmod(0o400)
     as_nobody.chmod(0o500)
     assert not os.access(as_nobody, os.W_OK, effective_ids=True)

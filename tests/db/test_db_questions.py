@@ -18,8 +18,7 @@ def with_a_good_run(store: Store, record: CampaignRecord) -> int:
     """A campaign that has measured something, and is bound to its question by that."""
     campaign_id = store.open_campaign(record).id
     store.add_trial(campaign_id, 0, DEFAULT, "baseline")
-    store.start_runs(campaign_id, [given.request("good", configuration=DEFAULT, trial=0)], "s1")
-    store.finish_run(campaign_id, given.result("good"), "allreduce")
+    given.add_run(store, campaign_id, given.request("good", configuration=DEFAULT, trial=0))
     return campaign_id
 
 

@@ -108,8 +108,7 @@ def test_the_overview_of_campaigns_counts_as_status_does(filled: Store) -> None:
     campaign = given.summaries_of(filled)[-1].id
     for number, outcome in enumerate(Outcome):
         run = given.request(f"ended {number}", trial=999, configuration=Configuration())
-        filled.start_runs(campaign, [run], "s")
-        filled.finish_run(campaign, given.result(run.run_id, outcome=outcome), "allreduce")
+        given.add_run(filled, campaign, run, outcome=outcome)
     names = ("campaign", "trials", "runs", "runs_ok", "runs_failed", "runs_lost", "profiles")
     shown = [
         (*(row[name] for name in names), row["finished"] is None)

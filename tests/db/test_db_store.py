@@ -99,9 +99,7 @@ def test_costs_of_a_long_campaign_are_those_of_some_of_its_runs(
 ) -> None:
     record = {"init_s": 0.05}, {"elapsed_s": 0.5, "measure_s": 0.2}
     for name in (f"r{number}" for number in range(9)):
-        store.start_runs(campaign_id, [given.request(name)], "s1")
-        result = given.result(name, header=record[0], footer=record[1])
-        store.finish_run(campaign_id, result, "allreduce")
+        given.add_run(store, campaign_id, name, header=record[0], footer=record[1])
     assert len(store.costs(campaign_id)) == 9
     some = store.costs(campaign_id, most=4)
     assert len(some) == 3 and None not in [one.first_calls_s for one in some.values()]
@@ -201,14 +199,10 @@ def test_a_result_is_stored_once(store: Store, campaign_id: int) -> None:
 
 
 def test_measurements_come_back_as_they_were(store: Store, campaign_id: int) -> None:
-    store.start_runs(campaign_id, [given.request()], "s1")
-    result = given.result()
-    store.finish_run(campaign_id, result, "allreduce")
-    (run,) = store.runs(campaign_id)
-    assert [replace(one, operation="") for one in run.measurements] == [
-        SizeTime.of(measured) for measured in result.measurements
-    ]
-    given.check_measurements(store, "r1", result.measurements)
+    given.add_run(store, campaign_id)
+    (run,), wanted = store.runs(campaign_id), given.result().measurements
+    assert [replace(one, operation="") for one in run.measurements] == [*map(SizeTime.of, wanted)]
+    given.check_measurements(store, "r1", wanted)
 
 
 def test_samples_keep_seven_digits_from_nanoseconds_to_hours() -> None:
@@ -219,20 +213,17 @@ def test_samples_keep_seven_digits_from_nanoseconds_to_hours() -> None:
 
 
 def test_a_failed_run_keeps_what_it_measured_and_said(store: Store, campaign_id: int) -> None:
-    store.start_runs(campaign_id, [given.request()], "s1")
-    store.finish_run(
+    given.add_run(
+        store,
         campaign_id,
-        given.result(
-            outcome=Outcome.CRASHED,
-            measurements=given.result().measurements[:1],
-            header=None,
-            footer=None,
-            detail="signal 11",
-            output_tail="x" * 9000 + "\0last\udcff line",
-            exit_code=None,
-            oversubscribed=True,
-        ),
-        "allreduce",
+        outcome=Outcome.CRASHED,
+        measurements=given.result().measurements[:1],
+        header=None,
+        footer=None,
+        detail="signal 11",
+        output_tail="x" * 9000 + "\0last\udcff line",
+        exit_code=None,
+        oversubscribed=True,
     )
     (run,) = store.runs(campaign_id)
     assert (run.outcome, run.detail, run.oversubscribed) == (Outcome.CRASHED, "signal 11", True)
@@ -256,12 +247,8 @@ def test_what_an_aggressor_sent_beside_runs_that_count_is_a_range(
     outcomes = [Outcome.OK, Outcome.OK, Outcome.OK, Outcome.CRASHED]
     for number, (outcome, rate) in enumerate(zip(outcomes, (3.5, 0.25, 11, 99), strict=True)):
         header = {"library": "MPICH", "beside": {"gigabits_per_s": rate}}
-        store.start_runs(campaign_id, [given.request(f"r{number}")], "s1")
-        store.finish_run(
-            campaign_id, given.result(f"r{number}", outcome=outcome, header=header), "a"
-        )
-    store.start_runs(campaign_id, [given.request("without")], "s1")
-    store.finish_run(campaign_id, given.result("without"), "a")
+        given.add_run(store, campaign_id, f"r{number}", outcome=outcome, header=header)
+    given.add_run(store, campaign_id, "without")
     assert store.traffic(campaign_id) == (0.25, 11.0)
     other = store.open_campaign(given.campaign("other")).id
     assert store.traffic(other) is None
@@ -271,17 +258,14 @@ def test_parts_of_an_operation_are_kept_by_run_and_pairs_are_not(
     store: Store, campaign_id: int
 ) -> None:
     """There is no table for them: they stand in the footer, without their samples."""
-    for run in ("r1", "r2", "r3"):
-        store.start_runs(campaign_id, [given.request(run)], "s1")
     pieces = (
         SubMeasurement(given.measurement(8, 2e-6), "split", None),
         SubMeasurement(given.measurement(1024, 3e-6), "split", None),
         SubMeasurement(given.measurement(8, 1e-6), "", (0, 1)),
     )
-    store.finish_run(campaign_id, given.result("r1", pieces=pieces), "allreduce")
-    store.finish_run(campaign_id, given.result("r2"), "allreduce")
-    failed = given.result("r3", outcome=Outcome.CRASHED, pieces=pieces)
-    store.finish_run(campaign_id, failed, "allreduce")
+    given.add_run(store, campaign_id, "r1", pieces=pieces)
+    given.add_run(store, campaign_id, "r2")
+    given.add_run(store, campaign_id, "r3", outcome=Outcome.CRASHED, pieces=pieces)
     found = store.parts(campaign_id)
     assert list(found) == ["r1"]
     assert [(p["part"], p["bytes"], p["median_s"]) for p in found["r1"]] == [
@@ -311,8 +295,7 @@ def test_an_interrupted_run_is_closed(store: Store, campaign_id: int) -> None:
 
 
 def test_a_stored_run_is_not_interrupted_later(store: Store, campaign_id: int) -> None:
-    store.start_runs(campaign_id, [given.request()], "s1")
-    store.finish_run(campaign_id, given.result(), "allreduce")
+    given.add_run(store, campaign_id)
     store.mark_interrupted("r1", "its controller died")
     (run,) = store.runs(campaign_id)
     assert run.outcome is Outcome.OK
@@ -322,14 +305,11 @@ def test_runs_come_in_order_over_pages_and_only_this_campaign(
     store: Store, campaign_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs_module, "_PAGE_RUNS", 3)
-    other = store.open_campaign(given.campaign("other")).id
-    store.add_trial(other, 1, given.TUNED, "user")
+    other = given.begin(store, given.campaign("other"))
     names = [f"r{number}" for number in range(8)]
     for name in names:
-        store.start_runs(campaign_id, [given.request(name)], "s1")
-        store.start_runs(other, [given.request(f"other-{name}")], "s1")
-        store.finish_run(campaign_id, given.result(name), "allreduce")
-        store.finish_run(other, given.result(f"other-{name}"), "allreduce")
+        given.add_run(store, campaign_id, name)
+        given.add_run(store, other, f"other-{name}")
     runs = list(store.runs(campaign_id))
     assert [run.run_id for run in runs] == names
     assert all(len(run.measurements) == len(given.SIZES) for run in runs)
@@ -337,8 +317,7 @@ def test_runs_come_in_order_over_pages_and_only_this_campaign(
 
 def test_writing_goes_on_while_runs_are_read(store: Store, campaign_id: int) -> None:
     for name in ("r1", "r2"):
-        store.start_runs(campaign_id, [given.request(name)], "s1")
-        store.finish_run(campaign_id, given.result(name), "allreduce")
+        given.add_run(store, campaign_id, name)
     reading = store.runs(campaign_id)
     assert next(reading).run_id == "r1"
     store.start_runs(campaign_id, [given.request("r3")], "s1")
@@ -398,8 +377,7 @@ def test_a_finished_campaign_keeps_its_date_unless_a_run_followed(
 
     first = finished()
     assert first is not None and finished() == first
-    store.start_runs(campaign_id, [given.request()], "s1")
-    store.finish_run(campaign_id, given.result(started_at=first + 1), "allreduce")
+    given.add_run(store, campaign_id, started_at=first + 1)
     later = finished()
     assert later is not None and later > first
 
@@ -415,9 +393,7 @@ def test_profiles_are_stored_all_or_none(store: Store, campaign_id: int) -> None
 def test_summaries_count_runs_by_outcome(store: Store, campaign_id: int) -> None:
     outcomes = [Outcome.OK, Outcome.OK, Outcome.TIMED_OUT]
     for number, outcome in enumerate(outcomes):
-        store.start_runs(campaign_id, [given.request(f"r{number}")], "s1")
-        result = given.result(f"r{number}", outcome=outcome, started_at=100.0 + number)
-        store.finish_run(campaign_id, result, "allreduce")
+        given.add_run(store, campaign_id, f"r{number}", outcome=outcome, started_at=100.0 + number)
     store.start_runs(campaign_id, [given.request("open")], "s1")
     store.save_profiles(campaign_id, [given.profile()])
     store.finish_campaign(campaign_id)

@@ -9,13 +9,12 @@ from typing import Any
 
 import database_values as given
 import pytest
+from stores import opened_store
 
 from commtune.app.campaigns.first_proposals import find_proposals
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.proven import proven_profiles
 from commtune.db.settings import learned_configurations
-from commtune.db.storage.store import Store
 from commtune.errors import CampaignError
 from commtune.model import Configuration, Profile, Verdict
 from commtune.wiring.campaign_records import _settings
@@ -46,17 +45,12 @@ def keep(url: str) -> Keep:
     """Stores a campaign with profiles, and runs that take 0.75 s."""
 
     def store_campaign(name: str, *profiles: Profile, runs: int = 0, **changes: Any) -> None:
-        database = open_database(url)
-        store = Store(database)
-        number = store.open_campaign(given.campaign(name, **changes)).id
-        store.add_trial(number, 1, given.TUNED, "sampler")
-        for index in range(runs):
-            run = f"{name}-{index}"
-            store.start_runs(number, [given.request(run)], "s1")
-            store.finish_run(number, given.result(run), "allreduce")
-        found = [replace(one, name=f"p{index}") for index, one in enumerate(profiles)]
-        store.save_profiles(number, found)
-        database.close()
+        with opened_store(url) as store:
+            number = given.begin(store, given.campaign(name, **changes))
+            for index in range(runs):
+                given.add_run(store, number, f"{name}-{index}")
+            found = [replace(one, name=f"p{index}") for index, one in enumerate(profiles)]
+            store.save_profiles(number, found)
 
     return store_campaign
 

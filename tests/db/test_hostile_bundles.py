@@ -19,10 +19,11 @@ from typing import Any
 
 import database_values as given
 import pytest
+from stores import opened_store
 
 from commtune.app.campaigns import sharing
 from commtune.db.bundle.merging import merge_rows
-from commtune.db.connection.engine import Database, open_database
+from commtune.db.connection.engine import Database
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.model import Workload
@@ -38,21 +39,17 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     """The lines of a bundle with a row of every table."""
     folder = tmp_path_factory.mktemp("hostile")
     url = f"sqlite:///{folder}/commtune.db"
-    database = open_database(url)
-    store = Store(database)
-    workload = Workload.of_plain(
-        {"operation": "allreduce", "sizes": list(given.SIZES), "ranks": 2, "nodes": 1}
-    )
-    number = store.open_campaign(given.campaign(what={"workload": workload.plain()})).id
-    store.add_trial(number, 1, given.TUNED, "sampler")
-    store.start_runs(number, [given.request()], "s1")
-    store.finish_run(number, given.result(), "allreduce")
-    store.plan_block(number, given.block())
-    store.add_execution(number, given.execution())
-    store.save_profiles(number, [given.profile()])
-    store.decide(number, Decision(blocks=5))
-    store.conclude(number, Conclusion())
-    database.close()
+    with opened_store(url) as store:
+        workload = Workload.of_plain(
+            {"operation": "allreduce", "sizes": list(given.SIZES), "ranks": 2, "nodes": 1}
+        )
+        number = given.begin(store, given.campaign(what={"workload": workload.plain()}))
+        given.add_run(store, number)
+        store.plan_block(number, given.block())
+        store.add_execution(number, given.execution())
+        store.save_profiles(number, [given.profile()])
+        store.decide(number, Decision(blocks=5))
+        store.conclude(number, Conclusion())
     made = sharing.create_bundle(folder / "b", db=url)
     return [json.loads(line) for line in gzip.decompress(made.packed).splitlines()]
 
@@ -181,19 +178,18 @@ def test_a_pipe_or_a_device_is_not_read() -> None:
         sharing.read_bundle(Path("/dev/zero"))
 
 
-def test_a_configuration_is_known_by_what_it_sets(lines: Lines, sqlite_url: str) -> None:
+def test_a_configuration_is_known_by_what_it_sets(
+    lines: Lines, sqlite_store: Store, sqlite_url: str
+) -> None:
     """Else a bundle could put other variables under the key of one that is used here."""
     changed = json.loads(json.dumps(lines))
     for row in rows_of(changed, "configurations"):
         if row["environment"]:
             row["environment"] = {"LD_PRELOAD": "/tmp/evil.so"}
             break
-    database = open_database(sqlite_url)
-    number = Store(database).open_campaign(given.campaign("own")).id
-    Store(database).add_trial(number, 1, given.TUNED, "sampler")
+    number = given.begin(sqlite_store, given.campaign("own"))
     sharing.merge_bundle(sharing.read_packed(pack(changed), "b"), "site-a", sqlite_url)
-    assert [trial.configuration for trial in Store(database).trials(number)] == [given.TUNED]
-    database.close()
+    assert [trial.configuration for trial in sqlite_store.trials(number)] == [given.TUNED]
 
 
 #: What was found to go wrong somewhere, or is likely to.
@@ -253,10 +249,9 @@ def _merge_and_undo(database: Database, bundle: sharing.Bundle) -> None:
 
 
 def test_mutated_bundles_are_refused_or_harmless(
-    lines: Lines, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lines: Lines, sqlite_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    database = open_database(sqlite_url)
     chance, seen = random.Random(7), Counter[str]()
     for number in range(_BUNDLES):
         packed = mutate(lines, chance)
@@ -269,10 +264,9 @@ def test_mutated_bundles_are_refused_or_harmless(
         seen["read"] += 1
         if number % 10 == 0:
             try:
-                _merge_and_undo(database, bundle)
+                _merge_and_undo(sqlite_store.database, bundle)
             except UserError as error:
                 assert error.message
     assert seen["refused"] > _BUNDLES // 2, seen
-    assert given.summaries_of(Store(database)) == []
-    database.close()
+    assert given.summaries_of(sqlite_store) == []
     assert not (tmp_path / "RAN").exists()

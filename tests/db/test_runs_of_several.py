@@ -18,10 +18,8 @@ _SEVERAL = Workload(Operation.BROADCAST, given.SIZES, then=_LATER)
 @pytest.fixture
 def campaign_id(store: Store) -> int:
     """A campaign with the trial that runs belong to, and a run of a single operation."""
-    number = store.open_campaign(given.campaign()).id
-    store.add_trial(number, 1, given.TUNED, "user")
-    store.start_runs(number, [given.request("alone")], "session")
-    store.finish_run(number, given.result("alone"), "allreduce")
+    number = given.begin(store)
+    given.add_run(store, number, "alone")
     return number
 
 

@@ -19,6 +19,7 @@ from best_rows import best_profiles
 from command_line import SMALL
 from components import require_component
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.app.campaigns import sharing
 from commtune.app.campaigns.first_proposals import find_proposals
@@ -55,25 +56,23 @@ def record(name: str = "shm") -> CampaignRecord:
 
 def fill(url: str, name: str = "shm", run: str = "r1") -> None:
     """Stores a campaign with a run on two nodes, a profile, a job, and a run under way."""
-    database = open_database(url)
-    store = Store(database)
-    handle, _ = store.begin(record(name), LockOwner("gpu01", "boot", 1, 2, 3))
-    number = handle.id
-    store.add_trial(number, 1, given.TUNED, "sampler")
-    store.start_runs(number, [given.request(run), given.request(f"{run}-open")], "s1")
-    header = {"argv": ["/home/ann/bench"], "rank_info": [{"host": "gpu01.site.example"}]}
-    result = given.result(
-        run,
-        nodes=("gpu01", "gpu02"),
-        header=header,
-        output_tail="gpu01: bye",
-        detail="ann@gpu01 lost gpu13 at 10.1.2.3",
-    )
-    store.finish_run(number, result, "allreduce")
-    store.job_book(number).put_job(given.job(f"{name}-job"))
-    store.add_execution(number, given.execution(said=("gpu[01-04] connect",)))
-    store.save_profiles(number, [given.profile()])
-    database.close()
+    with opened_store(url) as store:
+        handle, _ = store.begin(record(name), LockOwner("gpu01", "boot", 1, 2, 3))
+        number = handle.id
+        store.add_trial(number, 1, given.TUNED, "sampler")
+        store.start_runs(number, [given.request(run), given.request(f"{run}-open")], "s1")
+        header = {"argv": ["/home/ann/bench"], "rank_info": [{"host": "gpu01.site.example"}]}
+        result = given.result(
+            run,
+            nodes=("gpu01", "gpu02"),
+            header=header,
+            output_tail="gpu01: bye",
+            detail="ann@gpu01 lost gpu13 at 10.1.2.3",
+        )
+        store.finish_run(number, result, "allreduce")
+        store.job_book(number).put_job(given.job(f"{name}-job"))
+        store.add_execution(number, given.execution(said=("gpu[01-04] connect",)))
+        store.save_profiles(number, [given.profile()])
 
 
 @pytest.fixture(scope="module")
@@ -131,27 +130,23 @@ def test_merging_keeps_all_evidence(bundle: Path, source: str, url: str) -> None
     fill(url, "own", "own-r1")
     assert merge(bundle, url) == [("shm@site-a", True)]
     assert merge(bundle, url) == [("shm@site-a", False)]
-    before, after = open_database(source), open_database(url)
-    theirs, ours = Store(before), Store(after)
-    number = {one.name: one.id for one in given.summaries_of(ours)}["shm@site-a"]
-    (run,), (merged,) = theirs.runs(1), ours.runs(number)
-    assert merged.measurements == run.measurements
-    assert given.samples_of(ours, "r1", 8) == given.samples_of(theirs, "r1", 8)
-    assert given.count(ours, "jobs") == 1 and given.count(ours, "locks") == 1
-    (loaded,) = find_profiles(url, "shm@site-a")
-    assert load_profile(url, str(loaded.id), with_details=True).profile == given.profile()
-    assert find_damage(after) == []
-    before.close()
-    after.close()
+    with opened_store(source) as theirs, opened_store(url) as ours:
+        number = {one.name: one.id for one in given.summaries_of(ours)}["shm@site-a"]
+        (run,), (merged,) = theirs.runs(1), ours.runs(number)
+        assert merged.measurements == run.measurements
+        assert given.samples_of(ours, "r1", 8) == given.samples_of(theirs, "r1", 8)
+        assert given.count(ours, "jobs") == 1 and given.count(ours, "locks") == 1
+        (loaded,) = find_profiles(url, "shm@site-a")
+        assert load_profile(url, str(loaded.id), with_details=True).profile == given.profile()
+        assert find_damage(ours.database) == []
 
 
 def test_facts_know_their_site(bundle: Path, url: str) -> None:
     fill(url, "own", "own-r1")
     merge(bundle, url)
-    database = open_database(url)
-    sites = {one.name: one.site for one in given.summaries_of(Store(database))}
-    assert sites == {"own": "", "shm@site-a": "site-a"}
-    database.close()
+    with opened_store(url) as store:
+        sites = {one.name: one.site for one in given.summaries_of(store)}
+        assert sites == {"own": "", "shm@site-a": "site-a"}
     assert {one.campaign: one.site for one in find_profiles(url)} == sites
     results = find_results(url, [])
     place = list(results.columns).index("site")
@@ -177,12 +172,12 @@ def test_what_another_site_measured_is_no_answer(bundle: Path, sqlite_url: str) 
             use()
 
 
-def test_another_sites_campaign_is_not_continued(bundle: Path, sqlite_url: str) -> None:
+def test_another_sites_campaign_is_not_continued(
+    bundle: Path, sqlite_store: Store, sqlite_url: str
+) -> None:
     merge(bundle, sqlite_url)
-    database = open_database(sqlite_url)
     with pytest.raises(CampaignChanged, match="site"):
-        Store(database).begin(record("shm@site-a"))
-    database.close()
+        sqlite_store.begin(record("shm@site-a"))
 
 
 def test_new_campaigns_try_the_best_of_other_sites_first(bundle: Path, url: str) -> None:
@@ -201,9 +196,8 @@ def test_nothing_of_another_site_is_tried_that_the_space_lacks(
         given.profile("evil", configuration=loads_code),
     ]
     other = f"sqlite:///{tmp_path}/other.db"
-    database = open_database(other)
-    Store(database).save_profiles(Store(database).open_campaign(record()).id, found)
-    database.close()
+    with opened_store(other) as store:
+        store.save_profiles(store.open_campaign(record()).id, found)
     sharing.create_bundle(tmp_path / "b", db=other)
     merge(tmp_path / "b", sqlite_url)
     plain = parse_campaign(SMALL.partition("budget:")[0], tmp_path)
@@ -252,10 +246,9 @@ def test_of_a_bundle_all_is_stored_or_nothing(bundle: Path, sqlite_url: str) -> 
     fill(sqlite_url, "mine", "r1")  # a run of the same name
     with pytest.raises(UserError, match="another campaign's"):
         merge(bundle, sqlite_url)
-    database = open_database(sqlite_url)
-    assert [one.name for one in given.summaries_of(Store(database))] == ["mine"]
-    assert given.count(Store(database), "systems") == 1
-    database.close()
+    with opened_store(sqlite_url) as store:
+        assert [one.name for one in given.summaries_of(store)] == ["mine"]
+        assert given.count(store, "systems") == 1
 
 
 def test_only_the_site_that_measured_shares(bundle: Path, tmp_path: Path, sqlite_url: str) -> None:
@@ -269,9 +262,8 @@ def test_only_the_site_that_measured_shares(bundle: Path, tmp_path: Path, sqlite
 
 def test_a_whole_campaign_comes_back(tmp_path: Path, sqlite_url: str) -> None:
     source = f"sqlite:///{tmp_path}/made.db"
-    database = open_database(source)
-    Made(trials=4, blocks=4).store(Store(database))
-    database.close()
+    with opened_store(source) as store:
+        Made(trials=4, blocks=4).store(store)
     sharing.create_bundle(tmp_path / "b", db=source)
     assert merge(tmp_path / "b", sqlite_url) == [("made-up@site-a", True)]
     assert merge(tmp_path / "b", sqlite_url) == [("made-up@site-a", False)]

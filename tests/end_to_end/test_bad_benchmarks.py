@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from held_campaigns import hold
 from late_limits import begin_when_of
 from left_over import living
 from quiet import QuietReporter
+from stores import opened_store
 from waiting import PATIENCE_S
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
-from commtune.db.connection.engine import Database, open_database
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.connection.engine import Database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
@@ -126,19 +127,7 @@ def _benchmark(mpi: MpiInstallation, executable: Path, folder: Path) -> LocalBen
 
 def _runner(benchmark: LocalBenchmark, store: Store, plan: Plan | None = None) -> Runner:
     plan = plan or _plan()
-    record = CampaignRecord(
-        name=plan.name,
-        what=plan.comparable({}),
-        settings={},
-        space={},
-        space_key=plan.space.key,
-        seed=plan.seed,
-        system=SystemRecord("here", "this machine"),
-        stack=StackRecord("mpi", "the MPI"),
-    )
-    handle = store.open_campaign(record)
-    store.lock(handle.id)
-    return Runner(plan, handle.id, benchmark, store)
+    return Runner(plan, hold(store, plan, simulated=False), benchmark, store)
 
 
 def _is_to_hang(words: Sequence[str]) -> bool:
@@ -155,18 +144,16 @@ def ended(
 ) -> Iterator[Ended]:
     """A campaign through all faults; the tests look at what is left."""
     folder = tmp_path_factory.mktemp("faults")
-    database = open_database(f"sqlite:///{folder}/test.db")
-    store = Store(database)
-    plan, reporter = _plan(limit_s=0.5), QuietReporter()
-    runner = _runner(_benchmark(mpi, executable, folder), store, plan)
-    with pytest.MonkeyPatch.context() as patched:
-        begin_when_of(patched, _is_to_hang)
-        report = Campaign(plan, runner, reporter).run()
-    runs: dict[Configuration, list[Run]] = {}
-    for run in store.runs(runner.campaign_id):
-        runs.setdefault(run.configuration, []).append(run)
-    yield Ended(report, runs, reporter.said, database, folder)
-    database.close()
+    with opened_store(folder / "test.db") as store:
+        plan, reporter = _plan(limit_s=0.5), QuietReporter()
+        runner = _runner(_benchmark(mpi, executable, folder), store, plan)
+        with pytest.MonkeyPatch.context() as patched:
+            begin_when_of(patched, _is_to_hang)
+            report = Campaign(plan, runner, reporter).run()
+        runs: dict[Configuration, list[Run]] = {}
+        for run in store.runs(runner.campaign_id):
+            runs.setdefault(run.configuration, []).append(run)
+        yield Ended(report, runs, reporter.said, store.database, folder)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +216,7 @@ def test_what_was_babbled_does_not_fill_the_disk(ended: Ended) -> None:
 
 @pytest.mark.parametrize("missing", ["launcher", "benchmark"])
 def test_without_its_programs_the_campaign_stops_and_goes_on_when_they_are_back(
-    mpi: MpiInstallation, executable: Path, tmp_path: Path, missing: str
+    mpi: MpiInstallation, executable: Path, store: Store, tmp_path: Path, missing: str
 ) -> None:
     gone = tmp_path / "gone"
     without = (
@@ -237,8 +224,6 @@ def test_without_its_programs_the_campaign_stops_and_goes_on_when_they_are_back(
         if missing == "launcher"
         else _benchmark(mpi, gone, tmp_path)
     )
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
-    store = Store(database)
     runner = _runner(without, store)
     with pytest.raises(EnvironmentFault) as fault:
         Campaign(_plan(), runner, QuietReporter()).run()
@@ -255,18 +240,15 @@ def test_without_its_programs_the_campaign_stops_and_goes_on_when_they_are_back(
     runner.load()
     runner.submit([Configuration()], run.phase, run.block)
     assert [run.outcome for run in runner.collect()] == [Outcome.OK]
-    database.close()
 
 
 def test_a_default_that_always_fails_ends_the_campaign_with_its_output(
-    mpi: MpiInstallation, tmp_path: Path
+    mpi: MpiInstallation, store: Store, tmp_path: Path
 ) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
-    runner = _runner(_benchmark(mpi, Path("/bin/false"), tmp_path), Store(database))
+    runner = _runner(_benchmark(mpi, Path("/bin/false"), tmp_path), store)
     with pytest.raises(EnvironmentFault) as fault:
         Campaign(_plan(), runner, QuietReporter()).run()
     assert fault.value.message.startswith(
         "the default configuration failed three times in a row: failed, exit status 1"
     )
     assert fault.value.hint.startswith("try 'commtune bench'")
-    database.close()

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -22,11 +22,10 @@ from command_line import SMALL, CommandLine
 from components import require_component
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 from stored_campaigns import Made
+from stores import opened_store
 from waiting import PATIENCE_S
 
 from commtune.app.profiles.reporting import render_campaign_report
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.service.pages import PAGES
 
 _CHROMIUM = shutil.which("chromium") or ""
@@ -240,9 +239,9 @@ def test_a_profile_shows_its_drift_and_its_exports(
 ) -> None:
     folder = commtune.folder / "data" / "commtune"
     folder.mkdir(parents=True, mode=0o700)
-    with closing(open_database(f"sqlite:///{folder}/commtune.db")) as database:
-        Made(trials=20, blocks=24).store(Store(database))
-        with database.write() as connection:
+    with opened_store(folder / "commtune.db") as store:
+        Made(trials=20, blocks=24).store(store)
+        with store.database.write() as connection:
             for statement in _VERIFIED_LATER:
                 connection.exec_driver_sql(statement)
     seen: list[str] = []
@@ -285,9 +284,8 @@ _VERIFIED_LATER = (
 
 def test_a_report_of_all_kinds_of_findings_is_accessible(browser: Browser, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'made.db'}"
-    database = open_database(url)
-    Made(trials=20, blocks=12).store(Store(database))
-    database.close()
+    with opened_store(url) as store:
+        Made(trials=20, blocks=12).store(store)
     page = browser.new_page(viewport=_DESK)
     page.set_content(render_campaign_report("made-up", url))
     check_report(page)

@@ -7,23 +7,20 @@ from pathlib import Path
 
 import database_values as given
 import pytest
+from made_files import write_script
 from own_process import OwnProcess, refused
 from step_program import MODES_SPACE, STEP_CAMPAIGN
+from stores import opened_store
 
 from commtune.campaign.loading import load_campaign
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 
 
 @pytest.fixture
 def without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Words of a real one that finds no cluster, at once: it would go on trying for a minute.
-    program = tmp_path / "bin" / "scontrol"
-    program.parent.mkdir()
     said = "resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
-    program.write_text(f"#!/bin/sh\necho 'scontrol: error: {said}' >&2\nexit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    write_script(tmp_path / "bin" / "scontrol", f"echo 'scontrol: error: {said}' >&2\nexit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
 
 
 @pytest.mark.usefixtures("without_slurm")
@@ -45,16 +42,14 @@ def _store_best(quick: OwnProcess, system: str) -> None:
     file = quick.write(STEP_CAMPAIGN + system + "slurm: {account: a}\n", "far.yaml")
     spec = load_campaign(file)
     quick.database.parent.mkdir(parents=True)
-    store = Store(open_database(f"sqlite:///{quick.database}"))
     record = given.campaign(
         "step",
         what=spec.plan.comparable({"slurm": {}, "mpi": {"flavour": "mpich"}}),
         settings={"slurm": {"file": str(file)}, "mpi": spec.mpi},
     )
-    store.save_profiles(
-        store.open_campaign(record).id, [given.profile("best", points=(given.point(1024, "all"),))]
-    )
-    store.database.close()
+    best = given.profile("best", points=(given.point(1024, "all"),))
+    with opened_store(quick.database) as store:
+        store.save_profiles(store.open_campaign(record).id, [best])
 
 
 @pytest.mark.usefixtures("without_slurm")

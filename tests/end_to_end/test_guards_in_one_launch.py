@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from database_values import profiles_of
 from export_documents import DOCUMENT, PROFILE
+from held_campaigns import record
 from quiet import QuietReporter
+from search_session import FaultyProgram
 from waiting import PATIENCE_S
 
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
-from commtune.db.connection.engine import Database, open_database
 from commtune.db.queries import profiles
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.export import render_profile
@@ -29,7 +29,6 @@ from commtune.model import (
     MpiInstallation,
     Operation,
     Outcome,
-    RunRequest,
     Timing,
     Workload,
 )
@@ -38,7 +37,6 @@ from commtune.spaces.loading import build_space
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
-from commtune.tuner.ports import Records
 from commtune.tuner.statistics.blocks import GUARD_BLOCKS
 
 # Small sizes are compared, at which another test beside them shows at once.
@@ -49,25 +47,11 @@ space: 1
 name: faults
 library: mpich
 parameters:
-  - {name: FAULT, kind: choice, values: [none, crash]}
+  - {name: FAULT, kind: choice, values: ["0", crash]}
 """
 _SIZES = (8, 4096)
-_GOOD, _BAD = (Configuration({"FAULT": fault}) for fault in ("none", "crash"))
+_GOOD, _BAD = (Configuration({"FAULT": fault}) for fault in ("0", "crash"))
 _GUARDS = (Operation.BROADCAST, Operation.STREAM)
-
-
-@dataclass(frozen=True)
-class FaultyProgram:
-    """The native benchmark; FAULT=crash ends it before the second size of what is first."""
-
-    native: NativeProgram
-
-    def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        words = self.native.arguments(request, records)
-        return [*words, "--fault=crash@4096"] if request.configuration == _BAD else words
-
-    def read(self, records: Path, request: RunRequest) -> Records:
-        return self.native.read(records, request)
 
 
 @dataclass(frozen=True)
@@ -75,46 +59,28 @@ class Guarding:
     """The guard phase of a campaign of two guards, over a real store."""
 
     benchmark: LocalBenchmark
-    database: Database
+    store: Store
     plan: Plan
 
     @property
-    def store(self) -> Store:
-        return Store(self.database)
-
-    @property
     def campaign_id(self) -> int:
-        return self._opened(self.store)
-
-    def _opened(self, store: Store) -> int:
-        record = CampaignRecord(
-            name=self.plan.name,
-            what=self.plan.comparable({}),
-            settings={},
-            space={},
-            space_key=self.plan.space.key,
-            seed=self.plan.seed,
-            system=SystemRecord("here", "this machine"),
-            stack=StackRecord("mpi", "the MPI"),
-        )
-        return store.open_campaign(record).id
+        return self.store.open_campaign(record(self.plan, simulated=False)).id
 
     def phase(self) -> ConfirmationPhase:
-        """A new session over the same store."""
-        store = Store(self.database)
-        campaign_id = self._opened(store)
-        store.lock(campaign_id)
-        runner = Runner(self.plan, campaign_id, self.benchmark, store)
+        """A new session over the same database."""
+        store = Store(self.store.database)
+        store.lock(self.campaign_id)
+        runner = Runner(self.plan, self.campaign_id, self.benchmark, store)
         runner.recover()
         runner.load()
         return ConfirmationPhase(Session(self.plan, runner, QuietReporter()))
 
 
 @pytest.fixture
-def guarding(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Guarding:
+def guarding(mpi: MpiInstallation, executable: Path, store: Store, tmp_path: Path) -> Guarding:
     benchmark = LocalBenchmark(
         mpi=mpi,
-        program=FaultyProgram(NativeProgram(executable, ("FAULT",))),
+        program=FaultyProgram(NativeProgram(executable, ("FAULT",)), "FAULT", size=4096),
         environment=base_environment(os.environ, mpi),
         watched=("FAULT",),
         folder=tmp_path / "runs",
@@ -127,7 +93,7 @@ def guarding(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Guarding
         guards=_GUARDS,
         time_limit_s=PATIENCE_S,
     )
-    return Guarding(benchmark, open_database(f"sqlite:///{tmp_path}/test.db"), plan)
+    return Guarding(benchmark, store, plan)
 
 
 def _decision(*candidates: Configuration) -> Decision:
@@ -145,7 +111,7 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
     assert {(run.operation, run.then) for run in runs} == {("stream", ("broadcast",))}
     files = sorted(guarding.benchmark.folder.iterdir())
     assert [file.stem for file in files] == sorted(run.run_id for run in runs)
-    with guarding.database.read() as connection:
+    with guarding.store.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT operation, bytes FROM measurements")
         stored = Counter((row.operation, row.bytes) for row in rows)
     assert stored == {(str(g), size): len(runs) for g in _GUARDS for size in _SIZES}
@@ -158,10 +124,9 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
     profile = replace(PROFILE, configuration=_GOOD, guards=points)
     guarding.store.save_profiles(guarding.campaign_id, [profile])
     (kept,) = profiles_of(guarding.store, "guarded")
-    stored_profile = profiles.load_profile(guarding.database.whole_url, str(kept.id)).profile
+    stored_profile = profiles.load_profile(guarding.store.database.whole_url, str(kept.id)).profile
     exported = json.loads(render_profile("json", replace(DOCUMENT, profile=stored_profile)))
     assert {g["operation"] for g in exported["profile"]["guards"]} == {"broadcast", "stream"}
-    guarding.database.close()
 
 
 def test_a_launch_that_fails_counts_against_both_and_says_where(guarding: Guarding) -> None:
@@ -173,13 +138,12 @@ def test_a_launch_that_fails_counts_against_both_and_says_where(guarding: Guardi
         assert run.outcome is Outcome.CRASHED
         assert run.detail.endswith(" (at stream)")
         assert [(m.operation, m.bytes) for m in run.measurements] == [("stream", 8)]
-    guarding.database.close()
 
 
 def test_a_run_that_an_earlier_controller_left_is_read_whole(guarding: Guarding) -> None:
     guarding.phase().guard(_decision(_GOOD), [_GOOD])
     run = list(guarding.store.runs(guarding.campaign_id))[-1]
-    with guarding.database.write() as connection:
+    with guarding.store.database.write() as connection:
         connection.exec_driver_sql(
             f"DELETE FROM measurements WHERE run_id IN "
             f"(SELECT id FROM runs WHERE run_id = '{run.run_id}')"
@@ -194,4 +158,3 @@ def test_a_run_that_an_earlier_controller_left_is_read_whole(guarding: Guarding)
         Outcome.OK,
         run.measurements,
     )
-    guarding.database.close()

@@ -9,9 +9,8 @@ import database_values as given
 import pytest
 from command_line import SMALL, CommandLine
 from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Configuration
 
 FOUND = Configuration({"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": "mpir"})
@@ -22,18 +21,15 @@ def here(tmp_path: Path) -> CommandLine:
     """A command line whose database has a campaign for another operation."""
     line = CommandLine(tmp_path)
     line.database.parent.mkdir(parents=True)
-    database = open_database(f"sqlite:///{line.database}")
-    store = Store(database)
-    number = store.open_campaign(given.campaign("night")).id
-    store.save_profiles(number, [given.profile(operation="broadcast", configuration=FOUND)])
-    database.close()
+    with opened_store(line.database) as store:
+        number = store.open_campaign(given.campaign("night")).id
+        store.save_profiles(number, [given.profile(operation="broadcast", configuration=FOUND)])
     return line
 
 
 def test_it_is_tried_first_and_the_result_says_what_it_brought(here: CommandLine) -> None:
     here.write(SMALL.replace("trials: 3", "trials: 10").replace("10min", "1s"))
-    said = here("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = here.succeed("tune", "campaign.yaml")
     assert f"note: tried first, as night found it best: {FOUND}" in said.err
     assert "\nTried first, from earlier campaigns: " in said.out
     ((environment, origin),) = here.query(
@@ -44,7 +40,7 @@ def test_it_is_tried_first_and_the_result_says_what_it_brought(here: CommandLine
     again = here("tune", "campaign.yaml", "--json")  # the same question: it is finished
     assert again.code == 0, again.err
     assert json.loads(again.out)["learned"].startswith("Tried first, from earlier campaigns: ")
-    assert here("report", "small", "-o", "page.html").code == 0
+    here.succeed("report", "small", "-o", "page.html")
     assert "Tried first, from earlier campaigns: " in (here.folder / "page.html").read_text()
 
 
@@ -54,8 +50,7 @@ def test_names_as_options(here: CommandLine) -> None:
     assert (wrong.code, wrong.out) == (2, "")
     assert "there is no campaign 'nigth' to learn from" in wrong.err
     assert "nearest: night" in wrong.err
-    none = here(*options, "--search", "1s", "--learn-from", "none", "--json")
-    assert none.code == 0, none.err
+    none = here.succeed(*options, "--search", "1s", "--learn-from", "none", "--json")
     assert json.loads(none.out)["learned"] == ""
     assert "tried first" not in none.err
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
+from made_files import write_script
 from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
 from waiting import PATIENCE_S
 
@@ -55,8 +56,7 @@ def shifted(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> Comma
     line.write(_SHIFT, "shift.py")
     line.write(_SPACE, "space.yaml")
     line.write(_PATTERN)
-    said = line("tune", "campaign.yaml", "--json")
-    assert said.code == 0, said.err
+    line.succeed("tune", "campaign.yaml", "--json")
     return line
 
 
@@ -73,8 +73,7 @@ def test_a_pattern_from_file_to_stored_runs(shifted: CommandLine) -> None:
         for row in shifted.query("SELECT header FROM runs")
     }
     assert seen == {None, "0", "1"}
-    best = shifted("best", "--op", "own:Shift", "--bytes", "8")
-    assert best.code == 0, best.err
+    best = shifted.succeed("best", "--op", "own:Shift", "--bytes", "8")
     assert "own:Shift" in best.out
 
 
@@ -111,8 +110,7 @@ def test_a_command_of_one_rank_needs_no_mpi(without_mpi: CommandLine) -> None:
     without_mpi.write(
         STEP_CAMPAIGN.replace("mpi: wheel:mpich\n", "").replace("ranks: 2", "ranks: 1")
     )
-    said = without_mpi("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    without_mpi.succeed("tune", "campaign.yaml")
     outcomes = {row[0] for row in without_mpi.query("SELECT outcome FROM runs")}
     assert "ok" in outcomes
     (stack,) = {row[0] for row in without_mpi.query("SELECT text FROM stacks")}
@@ -127,11 +125,8 @@ def test_a_command_of_several_ranks_needs_a_launcher_and_no_compiler(
     assert refused.code == 3
     assert "2 ranks need an MPI launcher (mpiexec), and none is on PATH" in refused.err
     mpich = find_mpi("wheel:mpich")
-    launcher = without_mpi.folder / "programs" / "mpiexec"
-    launcher.write_text(f'#!/bin/sh\nexec {mpich.launcher} "$@"\n')
-    launcher.chmod(0o755)
-    said = without_mpi("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    write_script(without_mpi.folder / "programs" / "mpiexec", f'exec {mpich.launcher} "$@"')
+    without_mpi.succeed("tune", "campaign.yaml")
     outcomes = {row[0] for row in without_mpi.query("SELECT outcome FROM runs")}
     assert "ok" in outcomes
 
@@ -147,8 +142,7 @@ def test_a_first_mistake_costs_nothing(stepping: CommandLine) -> None:
     assert by_hand.startswith(f"cd {stepping.folder} && ")
     assert by_hand.endswith(" -n 2 sh step.sh by-hand")
     stepping.write(STEP_PROGRAM, "step.sh")
-    said = stepping("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = stepping.succeed("tune", "campaign.yaml")
     words = said.out + said.err
     assert "campaign step had no successful run so far, and starts over" in words
     assert "benchmark.files.step.sh" in words
@@ -179,12 +173,12 @@ def test_a_pattern_that_fails_is_run_by_hand(commtune: CommandLine) -> None:
 
 
 def test_a_command_is_tuned_for(stepping: CommandLine) -> None:
-    said = stepping("tune", "campaign.yaml", "--json")
-    assert said.code == 0, said.err
+    stepping.succeed("tune", "campaign.yaml", "--json")
     outcomes = {row[0] for row in stepping.query("SELECT outcome FROM runs")}
     assert outcomes == {"ok", "failed", "wrong-result"}
-    best = stepping("best", "--op", "own:step", "--bytes", "1", "--backend", "command", "--json")
-    assert best.code == 0, best.err
+    best = stepping.succeed(
+        "best", "--op", "own:step", "--bytes", "1", "--backend", "command", "--json"
+    )
     (answer,) = json.loads(best.out)
     assert answer["configuration"] == {"MYLIB_MODE": "fast"}
     assert answer["verdict"] == "faster"
@@ -192,12 +186,11 @@ def test_a_command_is_tuned_for(stepping: CommandLine) -> None:
 
 def test_a_profile_of_a_command_can_be_verified(stepping: CommandLine) -> None:
     stepping.write("[ ! -e gone ] || exit 9\n" + STEP_PROGRAM, "step.sh")
-    assert stepping("tune", "campaign.yaml").code == 0
+    stepping.succeed("tune", "campaign.yaml")
     (name,) = stepping.query("SELECT name FROM profiles WHERE verdict = 'faster' LIMIT 1")[0]
     said = stepping("verify", name, "--time", "1min")  # it ends as soon as the answer is clear
     assert said.code == 0, said.out + said.err
-    report = stepping("report", "step", "--output", "report.html")
-    assert report.code == 0, report.err
+    stepping.succeed("report", "step", "--output", "report.html")
     page = (stepping.folder / "report.html").read_text()
     assert "own:step, 2 ranks" in page
     assert "nothing shows whether settings reached them" in page

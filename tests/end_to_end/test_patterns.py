@@ -33,8 +33,7 @@ def words(file: Path) -> str:
 
 
 def test_pairs_are_a_matrix_and_all_of_them_are_there(commtune: CommandLine) -> None:
-    said = commtune(*_BENCH, "--op", "pairs")
-    assert said.code == 0, said.err
+    said = commtune.succeed(*_BENCH, "--op", "pairs")
     assert said.out.startswith("pairs, 2 ranks, mpich")
     assert "latency at 8 B, us" in said.out
     assert re.search(r"bandwidth at 64 KiB, (G|M|k)B/s\n", said.out)
@@ -51,8 +50,7 @@ def test_a_size_that_was_moved_as_another_is_named(
 ) -> None:
     remark = "10 B: rounded down to whole elements of float32 (4 bytes)"
     asked = ("--op", "ping-pong", "--sizes", "8,10")
-    said = commtune(*_BENCH, *asked)
-    assert said.code == 0, said.err
+    said = commtune.succeed(*_BENCH, *asked)
     assert any(line.startswith("moved: 10 B as 8 B; every") for line in said.out.splitlines())
     plain = json.loads(commtune(*_BENCH, *asked, "--json").out)["measurements"]
     assert [m["bytes_total"] for m in plain] == [8, 8]
@@ -77,14 +75,14 @@ def test_a_run_says_what_it_cost_and_a_failed_one_shows_no_table(commtune: Comma
 
 
 def test_patterns_have_their_words(commtune: CommandLine) -> None:
-    said = commtune(*_BENCH, "--op", "rail", "--direction", "bidirectional", "--rotate", "yes")
-    assert said.code == 0, said.err
+    said = commtune.succeed(
+        *_BENCH, "--op", "rail", "--direction", "bidirectional", "--rotate", "yes"
+    )
     assert said.out.startswith(
         "rail, 2 ranks, groups of 1, 1 of each active, bidirectional, rotating through the buffers"
     )
     assert "as CommBench counts it" in said.out
-    said = commtune(*_BENCH, "--op", "striping", "--ranks", "4", "--sizes", "8")
-    assert said.code == 0, said.err
+    said = commtune.succeed(*_BENCH, "--op", "striping", "--ranks", "4", "--sizes", "8")
     assert all(f"{part} alone" in said.out for part in ("split", "translate", "assemble"))
     said = commtune(*_BENCH, "--op", "rail", "--group-size", "2")
     assert said.code == 2
@@ -100,8 +98,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     folder = commtune.folder
     (folder / "halo.txt").write_text("0 1 100\n1 0 50\n")
     (folder / "halo.yaml").write_text(HALO)
-    said = commtune("tune", "halo.yaml")
-    assert said.code == 0, said.err
+    said = commtune.succeed("tune", "halo.yaml")
     pattern = re.search(
         r"halo: matrix of float32, (file [0-9a-f]{12} \(halo\.txt\), inside nodes by mpi-host),",
         said.out,
@@ -110,7 +107,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
 
     said = commtune("best", "--op", "matrix", "--bytes", "64KiB")
     assert f"pattern: {pattern[1]}" in said.out
-    assert commtune("report", "halo", "--output", "halo.html").code == 0
+    commtune.succeed("report", "halo", "--output", "halo.html")
     report = words(folder / "halo.html")
     assert f"matrix ({pattern[1]}) of float32" in report
     assert "Its parts, each by itself" in report
@@ -121,8 +118,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     # On a noisy machine, sizes may have a profile each.
     (best,) = json.loads(commtune("best", "--op", "matrix", "--bytes", "8B", "--json").out)[:1]
     again = ("compare", "default", f"{best['campaign']}/{best['name']}", "--time", "1s")
-    said = commtune(*again)
-    assert said.code == 0, said.err
+    said = commtune.succeed(*again)
     assert f"matrix of float32, {pattern[1].replace(' (halo.txt)', '')}, 2 ranks" in said.out
     (kept,) = (folder / "data" / "commtune" / "matrices").iterdir()
     assert kept.read_text() == "0 1 100.0\n1 0 50.0\n"
@@ -130,13 +126,12 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     said = commtune(*again)
     assert said.code == 2
     assert "measured matrix is missing" in said.err
-    said = commtune(*again, "--op", "ring")
-    assert said.code == 0, said.err
+    commtune.succeed(*again, "--op", "ring")
     said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", "--op", "matrix")
     assert said.code == 2
     assert "only a profile of a campaign on matrix says which messages" in said.err
     (folder / "halo.txt").write_text("# the same\n0 1 100\n1 0 50.0\n")
-    assert commtune("tune", "halo.yaml").code == 0
+    commtune.succeed("tune", "halo.yaml")
     (folder / "halo.txt").write_text("0 1 100\n1 0 51\n")
     said = commtune("tune", "halo.yaml")
     assert said.code == 2

@@ -60,8 +60,7 @@ def test_one_by_its_name(here: CommandLine) -> None:
 
 
 def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
-    said = commtune("compare", "default", f"reference:{EAGER}", *WORKLOAD, "--json")
-    assert said.code == 0, said.err
+    said = commtune.succeed("compare", "default", f"reference:{EAGER}", *WORKLOAD, "--json")
     found = json.loads(said.out)
     assert found["b"]["written"] == f"reference:{EAGER}"
     assert found["b"]["configuration"] == {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
@@ -70,14 +69,12 @@ def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
 
 
 def test_another_backend_is_compared(commtune: CommandLine) -> None:
-    said = commtune("compare", "default", "A=1", *WORKLOAD, "--backend", "python-host")
-    assert said.code == 0, said.err
+    said = commtune.succeed("compare", "default", "A=1", *WORKLOAD, "--backend", "python-host")
     assert "allreduce of float32, 2 ranks, MPICH 5.0.2, python-host; " in said.out
 
 
 def test_what_to_know_of_a_baseline_is_said_before(commtune: CommandLine) -> None:
-    said = commtune("compare", "reference:olcf-frontier-rccl", "default", *WORKLOAD)
-    assert said.code == 0, said.err
+    said = commtune.succeed("compare", "reference:olcf-frontier-rccl", "default", *WORKLOAD)
     assert "measured without NCCL_NET_PLUGIN, which is yours to set" in said.err
     assert "meant for this launch: srun --network=disable_rdzv_get" in said.err
     assert "is for rccl, and these runs use mpich" in said.err
@@ -96,8 +93,7 @@ def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine
         "  - {name: MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD, kind: integer, values: [1000]}\n"
     )
     commtune.write(SMALL + declared)
-    said = commtune("tune", "campaign.yaml", "--json")
-    assert said.code == 0, said.err
+    said = commtune.succeed("tune", "campaign.yaml", "--json")
     assert f"reference:{EAGER} is tried first, as it stands" in said.err
     brought = "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD=1000000, MPIR_CVAR_CH4_IPC_GPU_ENGINE_TYPE="
     assert f"note: for its reference settings, the search also has {brought}" in said.err
@@ -116,14 +112,13 @@ def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine
 
 
 def test_the_campaigns_of_a_finding_are_written(commtune: CommandLine) -> None:
-    said = commtune("findings", "reproduce", "no-sdma", "-o", "sdma", "--account", "p1")
-    assert said.code == 0, said.err
+    said = commtune.succeed("findings", "reproduce", "no-sdma", "-o", "sdma", "--account", "p1")
     assert said.out == (
         "wrote sdma/no-sdma-lumi.yaml; on lumi: commtune submit sdma/no-sdma-lumi.yaml\n"
     )
     file = "sdma/no-sdma-lumi.yaml"
     assert "first:\n- {HSA_ENABLE_SDMA: '0'}\n" in (commtune.folder / file).read_text()
-    assert commtune("spaces", "validate", file).code == 0
+    commtune.succeed("spaces", "validate", file)
     again = commtune("findings", "reproduce", "no-sdma", "-o", "sdma")
     assert (again.code, again.err.splitlines()[0]) == (2, f"commtune: {file} exists already")
     said = commtune("findings", "reproduce", "affinity-alltoall")
@@ -139,8 +134,7 @@ def test_the_campaigns_of_a_finding_are_written(commtune: CommandLine) -> None:
 
 def test_a_campaign_without_trials_measures_the_default(commtune: CommandLine) -> None:
     commtune.write(SMALL.replace("trials: 3", "trials: 0"))
-    said = commtune("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = commtune.succeed("tune", "campaign.yaml")
     assert "Times of the default alone: nothing was searched" in said.out
     assert "commtune results small\n" in said.out
     assert " 8 B " in said.out and "slowest run" in said.out

@@ -91,8 +91,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
     line = CommandLine(tmp_path_factory.mktemp("replayed"), {"COMMTUNE_MPI_PATH": "/nowhere"})
     line = replace(line, program=("sh", "-c", 'umask 000; exec "$@"', "sh", *line.program))
     line.write(recorded_campaign() + BUDGET)
-    said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
-    assert said.code == 0, said.err
+    said = line.succeed("tune", "campaign.yaml", "--replay", str(RECORDING))
     assert said.out.splitlines()[0] == SAID
     assert said.err.splitlines()[0] == SAID
     return line
@@ -136,8 +135,7 @@ def test_a_replay_finds_what_was_recorded(replayed: CommandLine) -> None:
 def test_a_sampler_of_ones_own_proposes(tmp_path: Path) -> None:
     line = CommandLine(tmp_path, {"PYTHONPATH": f"{ROOT}:{ROOT / 'examples'}"})
     line.write(recorded_campaign() + BUDGET + "strategy: near_best:NearBest\n")
-    said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
-    assert said.code == 0, said.err
+    line.succeed("tune", "campaign.yaml", "--replay", str(RECORDING))
     assert line.query("SELECT count(*) FROM trials WHERE origin = 'sampler'") > [(5,)]
 
 
@@ -200,7 +198,7 @@ def test_every_answer_says_that_it_was_replayed(replayed: CommandLine) -> None:
 
 
 def test_a_picture_says_that_it_was_replayed(replayed: CommandLine) -> None:
-    assert replayed("plot", "mpich-allreduce", "-o", "p.svg").code == 0
+    replayed.succeed("plot", "mpich-allreduce", "-o", "p.svg")
     # Letters are drawn as paths; what they spell is kept in comments.
     assert "SIMULATED OR REPLAYED" in (replayed.folder / "p.svg").read_text()
 
@@ -221,8 +219,7 @@ def test_nothing_replayed_is_exported_or_run(replayed: CommandLine) -> None:
 
 def test_replayed_again_it_goes_on(replayed: CommandLine) -> None:
     before = replayed.query("SELECT run_id, wall_s FROM runs ORDER BY id")
-    said = replayed("tune", "campaign.yaml", "--replay", str(RECORDING), "--json")
-    assert said.code == 0, said.err
+    said = replayed.succeed("tune", "campaign.yaml", "--replay", str(RECORDING), "--json")
     assert json.loads(said.out)["replayed"] == "mpich-allreduce"
     after = replayed.query("SELECT run_id, wall_s FROM runs ORDER BY id")
     assert after[: len(before)] == before
@@ -259,8 +256,7 @@ def test_a_pruned_campaign_says_the_same_and_goes_on_the_same(
         return [*(one.out + one.err for one in said), re.sub(r"commtune [^<]* UTC", "", page)]
 
     before = answers(line)
-    pruned = line("db", "prune", "--older-than", "9d", "--yes")
-    assert pruned.code == 0, pruned.err
+    line.succeed("db", "prune", "--older-than", "9d", "--yes")
     assert line.database.stat().st_size < untouched.database.stat().st_size
     assert line.query("SELECT count(*) FROM measurements WHERE length(samples) = 0") > [(100,)]
     assert answers(line) == before
@@ -268,8 +264,7 @@ def test_a_pruned_campaign_says_the_same_and_goes_on_the_same(
     for one in (line, untouched):
         more = BUDGET.replace("8s", "12s")
         one.write(recorded_campaign() + more)
-        said = one("tune", "campaign.yaml", "--replay", str(RECORDING))
-        assert said.code == 0, said.err
+        one.succeed("tune", "campaign.yaml", "--replay", str(RECORDING))
     made = "SELECT configuration_id, phase, block, position, wall_s FROM runs ORDER BY id"
     assert line.query(made) == untouched.query(made)
     found = "SELECT name, configuration_id, verdict, details FROM profiles ORDER BY id"
@@ -285,8 +280,7 @@ def test_without_a_file_the_recorded_campaign_is_replayed(tmp_path: Path) -> Non
     grid = load_grid(RECORDING)
     header = replace(grid.header, campaign=grid.header.campaign + BUDGET)
     (tmp_path / "short.gz").write_bytes(replace(grid, header=header).packed())
-    said = line("tune", "--replay", "short.gz")
-    assert said.code == 0, said.err
+    line.succeed("tune", "--replay", "short.gz")
     assert line.query("SELECT name FROM campaigns") == [("mpich-allreduce-replayed",)]
 
 
@@ -324,8 +318,7 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     kept = part.read_text()
     assert not (commtune.folder / "tiny.jsonl.gz").exists()
 
-    said = commtune(*command)
-    assert said.code == 0, said.err
+    said = commtune.succeed(*command)
     assert not part.exists()
     text = gzip.decompress((commtune.folder / "tiny.jsonl.gz").read_bytes()).decode()
     assert text.startswith(kept)
@@ -343,8 +336,7 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     assert grid.span_s < 3 * sum(run.wall_s for run in grid.runs)
     assert list(commtune.folder.glob("data/commtune/recordings/small/*")) == []
 
-    said = commtune("tune", "campaign.yaml", "--replay", "tiny.jsonl.gz")
-    assert said.code == 0, said.err
+    commtune.succeed("tune", "campaign.yaml", "--replay", "tiny.jsonl.gz")
     said = commtune("tune", "campaign.yaml")
     assert said.code == 2
     assert "replayed: " in said.err
@@ -353,7 +345,7 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
 
 def test_a_real_campaign_is_not_continued_by_a_replay(commtune: CommandLine) -> None:
     commtune.write(TINY)
-    assert commtune("record", "campaign.yaml", "--runs", "2", "--out", "t.gz").code == 0
+    commtune.succeed("record", "campaign.yaml", "--runs", "2", "--out", "t.gz")
     with commtune.start("tune", "campaign.yaml") as child:
         # The one before the last is a good run: without any, the campaign would begin anew.
         assert wait_until(lambda: len(commtune.records()) >= 2, child)

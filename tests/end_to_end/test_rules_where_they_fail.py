@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from command_line import CACHE, ROOT
 from components import require_component
+from made_files import write_script
 from rule_campaigns import make
 from tracing_runs import traced_on
 from waiting import PATIENCE_S
@@ -71,7 +72,6 @@ def test_a_file_without_permission_is_refused(
 
 #: In the place of ssh: a command on another "node", which has a name of its own.
 _AGENT = """\
-#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
 exec unshare --uts sh -c 'hostname "$0"; eval "$1"' "$host" "$*"
@@ -93,8 +93,7 @@ _RULES = """\
 
 def _on_two_nodes(mpi: MpiInstallation, folder: Path, **settings: str) -> str:
     """What four ranks print on two nodes, which are this machine under two names."""
-    (folder / "agent").write_text(_AGENT)
-    (folder / "agent").chmod(0o755)
+    write_script(folder / "agent", _AGENT)
     (folder / "program.py").write_text(_PROGRAM)
     (folder / "rules.txt").write_text(_RULES)
     words = (

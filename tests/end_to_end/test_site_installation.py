@@ -37,8 +37,7 @@ def _line(made: Made) -> CommandLine:
 
 def test_users_load_what_was_installed(made: Made) -> None:
     commtune, site = _line(made), made.folder / "site"
-    said = commtune("install", "small", "--system-wide", "site")
-    assert said.code == 0, said.err
+    said = commtune.succeed("install", "small", "--system-wide", "site")
     assert said.out.splitlines() == [
         f"module use {site}/modulefiles",
         "module load commtune-small/allreduce-2048-4096",
@@ -67,7 +66,7 @@ def test_users_load_what_was_installed(made: Made) -> None:
             MODULEPATH=str(site / "modulefiles"),
         )
         assert one["MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"] == "ring"
-    assert commtune("uninstall", "--system-wide", "site").code == 0
+    commtune.succeed("uninstall", "--system-wide", "site")
     assert list(site.iterdir()) == []
 
 
@@ -80,8 +79,7 @@ def test_what_cannot_be_installed_is_told(made: Made) -> None:
     assert nothing.code in (2, 4)
     assert "other" in nothing.err
     gone = replace(commtune, extra={**commtune.extra, "COMMTUNE_MPI_PATH": "/nowhere"})
-    without = gone("install", "small", "--system-wide", "without")
-    assert without.code == 0, without.err
+    without = gone.succeed("install", "small", "--system-wide", "without")
     assert "left out: rules: " in without.out
     assert "module load commtune-small/allreduce-2048-4096" in without.out
     assert not (made.folder / "without" / "rules").exists()

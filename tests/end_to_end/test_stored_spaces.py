@@ -16,10 +16,8 @@ def test_a_campaign_of_flags_goes_on_with_its_space(executable: Path, tmp_path: 
     assert executable.exists()
     commtune = CommandLine(tmp_path)
     # As if "mpich" had been what fits when it was begun.
-    begun = commtune(*_FLAGS, "1s", "--space", "mpich")
-    assert begun.code == 0, begun.err
-    again = commtune(*_FLAGS, "2s")
-    assert again.code == 0, again.err
+    commtune.succeed(*_FLAGS, "1s", "--space", "mpich")
+    again = commtune.succeed(*_FLAGS, "2s")
     assert (
         "note: kept continues with space mpich, which it was started with; "
         "a new campaign would use mpich-host-allreduce"

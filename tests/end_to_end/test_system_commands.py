@@ -40,7 +40,7 @@ def test_this_machine_is_described_and_recognized(here: CommandLine) -> None:
     made = here("systems", "new", "mine")
     assert (made.code, made.err) == (0, "")
     assert "wrote mine.yaml" in made.out
-    assert here("systems", "validate", "mine.yaml").code == 0
+    here.succeed("systems", "validate", "mine.yaml")
     system = load_system(here.folder / "mine.yaml")
     assert system.node.cores <= (os.cpu_count() or 1)
     text = (here.folder / "mine.yaml").read_text()
@@ -60,7 +60,7 @@ def test_nothing_is_overwritten(here: CommandLine) -> None:
     said = here("systems", "new", "mine")
     assert (said.code, file.read_text()) == (2, "mine")
     assert "exists already" in said.err
-    assert here("systems", "new", "mine", "-o", "other.yaml").code == 0
+    here.succeed("systems", "new", "mine", "-o", "other.yaml")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,7 @@ def test_the_doctor_sees_which_daemon_is_down(slurm: Cluster, tmp_path: Path) ->
 
 
 def test_a_cluster_is_described(on_slurm: CommandLine) -> None:
-    made = on_slurm("systems", "new", "testbed", "--partition", "closed")
-    assert made.code == 0, made.err
+    made = on_slurm.succeed("systems", "new", "testbed", "--partition", "closed")
     assert "whether compute nodes are like" in made.out
     system = load_system(on_slurm.folder / "testbed.yaml")
     assert system.recognized and system.recognized.cluster == ["test"]
@@ -170,8 +169,7 @@ def test_a_campaign_that_names_no_system_gets_a_hint(
     system, variable, value = marked()
     there = CommandLine(on_slurm.folder, {**on_slurm.extra, variable: value})
     there.write(campaign())
-    said = there("submit", "--dry-run", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = there.succeed("submit", "--dry-run", "campaign.yaml")
     assert f"this is {system.name} (the variable {variable}={value})" in said.err
     assert "note: this is" not in said.out
     assert "note: this is" not in on_slurm("submit", "--dry-run", "campaign.yaml").err

@@ -14,12 +14,11 @@ import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
 from rule_campaigns import stated
+from stores import opened_store
 from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.kernels.programs import libmpi_of
 from commtune.model import MpiInstallation
 
@@ -56,8 +55,9 @@ def test_a_program_s_collectives_are_counted(
 ) -> None:
     launched = ["mpiexec", *_MORE.get(library, ()), "-n", "2", sys.executable, program]
     loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi(library))})
-    said = loading("trace-messages", "--mpi", f"wheel:{library}", "--json", "--", *launched)
-    assert said.code == 0, said.err
+    said = loading.succeed(
+        "trace-messages", "--mpi", f"wheel:{library}", "--json", "--", *launched
+    )
     assert sorted(line for line in said.err.splitlines() if "done" in line) == ["done 0", "done 1"]
     found = {(one["operation"], one["ranks"]): one["messages"] for one in json.loads(said.out)}
     assert found == {
@@ -124,8 +124,7 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     launched = ["mpiexec", "-n", "2", sys.executable, program]
     loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi("mpich"))})
     mpi = "wheel:mpich"
-    said = loading("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", *launched)
-    assert said.code == 0, said.err
+    said = loading.succeed("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", *launched)
     assert "wrote my-solver.yaml my-solver.py" in said.err
     again = loading("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", "false")
     assert (again.code, "my-solver.yaml is there already" in again.err) == (2, True)
@@ -141,21 +140,18 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
         f"{campaign}timing: {{max_samples: 10, time_cap: 2ms}}\n"
         "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 2}\n"
     )
-    tuned = commtune("tune", "my-solver.yaml")
-    assert tuned.code == 0, tuned.err
+    commtune.succeed("tune", "my-solver.yaml")
     runs = "SELECT outcome, COUNT(*) FROM runs GROUP BY outcome"
     outcomes = dict(commtune.query(runs))
     assert outcomes.pop("ok") >= 10
     assert not {"failed", "wrong-result", "malformed"} & set(outcomes)
     assert {row[0] for row in commtune.query("SELECT bytes FROM measurements")} >= {8, 1024, 2048}
     profile = stated("own:MySolver", 8, 2048, _SETTING)
-    opened = open_database(f"sqlite:///{commtune.database}")
-    ((number,),) = commtune.query("SELECT id FROM campaigns WHERE name = 'my-solver'")
-    Store(opened).save_profiles(number, [replace(profile, ranks=2, guards=())])
-    opened.close()
+    with opened_store(commtune.database) as store:
+        ((number,),) = commtune.query("SELECT id FROM campaigns WHERE name = 'my-solver'")
+        store.save_profiles(number, [replace(profile, ranks=2, guards=())])
     ((name, value),) = _SETTING.items()
-    exported = commtune("export", f"my-solver/{profile.name}", "--format", "sh", "-o", "p.sh")
-    assert exported.code == 0, exported.err
+    commtune.succeed("export", f"my-solver/{profile.name}", "--format", "sh", "-o", "p.sh")
     script = f". ./p.sh; echo {name} is ${name}; exec " + shlex.join(launched)
     rerun = loading("trace-messages", "--mpi", mpi, "--json", "--", "sh", "-c", script)
     assert f"{name} is {value}\n" in rerun.err

@@ -20,10 +20,9 @@ from typing import Any
 
 import pytest
 from command_line import SMALL, CommandLine, wait_until
+from stores import opened_store
 from waiting import PATIENCE_S
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Profile, Verdict
 
 # Small sizes are compared, at which another test beside them shows at once.
@@ -73,12 +72,10 @@ def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> CommandL
     """A folder whose database holds a campaign that ran, with profiles of known truth."""
     line = CommandLine(tmp_path_factory.mktemp("verify"))
     line.write(CAMPAIGN)
-    said = line("tune", "campaign.yaml")
-    assert said.code == 0, said.err
-    opened = open_database(f"sqlite:///{line.database}")
-    (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
-    Store(opened).save_profiles(campaign_id, PROFILES)
-    opened.close()
+    line.succeed("tune", "campaign.yaml")
+    with opened_store(line.database) as store:
+        (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
+        store.save_profiles(campaign_id, PROFILES)
     return line
 
 
@@ -250,8 +247,7 @@ WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8,64KiB", "--time", "2s")
 def test_two_settings_are_compared_and_nothing_is_stored(commtune: CommandLine) -> None:
     commtune.write(f"# shared memory\nexport {SOCKETS}=0\n", "shared.env")
     runs = commtune.query("SELECT COUNT(*) FROM runs")
-    said = commtune("compare", f"{SOCKETS}=1", "@shared.env", *WORKLOAD, "--json")
-    assert said.code == 0, said.err
+    said = commtune.succeed("compare", f"{SOCKETS}=1", "@shared.env", *WORKLOAD, "--json")
     found = json.loads(said.out)
     assert found["b"]["configuration"] == {SOCKETS: "0"}
     (small,) = (d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all"))
@@ -291,8 +287,7 @@ def test_a_folder_that_cannot_be_deleted_costs_no_result(
 
 
 def test_a_profile_brings_its_workload_and_its_pins(commtune: CommandLine) -> None:
-    said = commtune("compare", "small/real", "default", "--time", "2s")
-    assert said.code == 0, said.err
+    said = commtune.succeed("compare", "small/real", "default", "--time", "2s")
     assert said.out.startswith("A: small/real\nB: default\nallreduce of float32, 2 ranks, MPICH ")
     rows = [line for line in said.out.splitlines() if line.strip().startswith("8 B")]
     # A busy machine leaves few pairs or none, or too wide an interval; the default never wins.

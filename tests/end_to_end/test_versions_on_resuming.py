@@ -16,9 +16,8 @@ import pytest
 from command_line import CommandLine, Said
 from components import require_component
 from mpi_fixture import session_mpi
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict, content_key
 from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
@@ -66,12 +65,10 @@ def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> CommandL
     line = CommandLine(tmp_path_factory.mktemp("versions"), extra={_GIVEN_VARIABLE: "ucx=1.20.0"})
     line.write(_SPACE, "below.yaml")
     line.write(_CAMPAIGN)
-    said = line("tune", "campaign.yaml")
-    assert said.code == 0, said.err
-    opened = open_database(f"sqlite:///{line.database}")
-    (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
-    Store(opened).save_profiles(campaign_id, [_PROFILE])
-    opened.close()
+    line.succeed("tune", "campaign.yaml")
+    with opened_store(line.database) as store:
+        (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
+        store.save_profiles(campaign_id, [_PROFILE])
     return line
 
 
@@ -112,7 +109,7 @@ def test_on_another_ucx_it_does_not_go_on(commtune: CommandLine) -> None:
     assert 'stack.libraries.ucx: "1.20.0" -> "1.20.1"' in said.err
     assert len(commtune.query("SELECT * FROM campaigns")) == 1
     as_before = replace(commtune, extra={_GIVEN_VARIABLE: "ucx=1.20.0"})
-    assert as_before("tune", "campaign.yaml").code == 0
+    as_before.succeed("tune", "campaign.yaml")
 
 
 def test_verify_says_that_it_is_another_ucx(commtune: CommandLine) -> None:
@@ -126,7 +123,6 @@ def test_verify_says_that_it_is_another_ucx(commtune: CommandLine) -> None:
 def test_campaigns_stored_without_versions_go_on_and_are_verified(commtune: CommandLine) -> None:
     forget_libraries(commtune)
     assert verify(commtune) == ([], "small")
-    said = commtune("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    commtune.succeed("tune", "campaign.yaml")
     ((description,),) = commtune.query("SELECT description FROM stacks")
     assert "libraries" not in json.loads(description)

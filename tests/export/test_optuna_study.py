@@ -13,10 +13,9 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.commands.campaigns.results import export_study_command
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Outcome, Run
 
@@ -29,11 +28,9 @@ pytestmark = [
 
 def stored(folder: Path, **changes: object) -> tuple[str, list[Run]]:
     """A database with a campaign, and its runs."""
-    database = open_database(f"sqlite:///{folder}/commtune.db")
-    store = Store(database)
-    number = Made(**{"name": "night", "trials": 16, "blocks": 2} | changes).store(store)  # type: ignore[arg-type]
-    runs = list(store.runs(number))
-    database.close()
+    with opened_store(folder / "commtune.db") as store:
+        number = Made(**{"name": "night", "trials": 16, "blocks": 2} | changes).store(store)  # type: ignore[arg-type]
+        runs = list(store.runs(number))
     return str(folder / "commtune.db"), runs
 
 

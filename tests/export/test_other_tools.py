@@ -15,10 +15,9 @@ import optuna_dashboard
 import pytest
 from datasette.app import Datasette
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.commands.campaigns.results import export_study_command
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Outcome, Run
 
 #: Python 3.13 and newer warn of open connections, as Optuna and Datasette leave them.
@@ -36,10 +35,8 @@ _Ask = Callable[[str], Any]
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Run]]:
     """A database with a campaign that found something, and its runs."""
     file = tmp_path_factory.mktemp("tools") / "commtune.db"
-    database = open_database(f"sqlite:///{file}")
-    store = Store(database)
-    runs = list(store.runs(Made(name="night", trials=40, blocks=12, whole=True).store(store)))
-    database.close()
+    with opened_store(file) as store:
+        runs = list(store.runs(Made(name="night", trials=40, blocks=12, whole=True).store(store)))
     return str(file), runs
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
 import os
 import signal
 import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import RunBench
-from jsonschema import Draft202012Validator
+from bench_runs import RunBench, read_valid, write_records
 from left_over import living, wait_until_gone
 from waiting import PATIENCE_S, wait_for
 
@@ -34,10 +31,6 @@ from commtune.model import (
     RunRequest,
     Timing,
     Workload,
-)
-
-_VALIDATOR = Draft202012Validator(
-    json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
 )
 
 
@@ -131,10 +124,7 @@ def start(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Iterator[St
 def test_it_moves_data_and_follows_the_contract(start: Start, pattern: AggressorPattern) -> None:
     one = start(pattern, ranks=3, longest_s=2.0, message_bytes=1000)
     assert one.wait_until_gone() == 0
-    records = [json.loads(line) for line in one.records.read_text().splitlines()]
-    for record in records:
-        _VALIDATOR.validate(record)
-    header, *traffic, footer = records
+    header, *traffic, footer = read_valid(one.records)
     assert [record["record"] for record in traffic] == ["traffic"] * len(traffic)
     assert traffic
     moved = [record["bytes_moved"] for record in (*traffic, footer)]
@@ -281,13 +271,7 @@ def sound(module_bench: RunBench) -> list[dict[str, Any]]:
         timeout_s=PATIENCE_S,
     )
     assert ended.ok, ended.output
-    return [json.loads(line) for line in records.read_text().splitlines()]
-
-
-def _written(records: list[dict[str, Any]], folder: Path) -> Path:
-    file = folder / "r"
-    file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return file
+    return read_valid(records)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +293,7 @@ def test_damage_is_a_problem_in_words(
 ) -> None:
     records = copy.deepcopy(sound)
     damage(records)
-    problems = read_records(_written(records, tmp_path)).problems
+    problems = read_records(write_records(tmp_path / "r", records)).problems
     assert problem in " ".join(problems)
 
 
@@ -320,7 +304,7 @@ def test_before_it_is_up_nothing_is_known(tmp_path: Path) -> None:
 def test_bytes_between_nodes_are_told_apart(sound: list[dict[str, Any]], tmp_path: Path) -> None:
     records = copy.deepcopy(sound)
     records[-1].update(bytes_moved=4_000_000_000, bytes_between_nodes=1_000_000_000, active_s=2.0)
-    found = read_traffic(_written(records, tmp_path))
+    found = read_traffic(write_records(tmp_path / "r", records))
     assert found["gigabits_per_s"] == pytest.approx(16.0)
     assert found["gigabits_per_s_between_nodes"] == pytest.approx(4.0)
 
@@ -329,7 +313,7 @@ def test_an_aggressor_is_no_answer_to_a_measurement(
     sound: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     request = RunRequest("id", DEFAULT, Workload(Operation.ALLTOALL, (8,)), Timing())
-    problems = read_records(_written(sound, tmp_path), request).problems
+    problems = read_records(write_records(tmp_path / "r", sound), request).problems
     assert "operation is 'None', requested was 'alltoall'" in " ".join(problems)
 
 
@@ -337,8 +321,8 @@ def test_a_measured_run_has_no_traffic(
     run_bench: RunBench, sound: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     run = run_bench("--op=allreduce", "--sizes=8")
-    lines = [json.loads(line) for line in run.lines]
+    lines = run.valid_records()
     lines.insert(1, sound[1])
-    assert read_records(_written(lines, tmp_path)).problems == (
+    assert read_records(write_records(tmp_path / "r", lines)).problems == (
         "line 2: traffic of a run that is no aggressor",
     )

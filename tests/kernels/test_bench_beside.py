@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-from typing import Any
-
 import pytest
-from bench_runs import Ended, RunBench
-from jsonschema import Draft202012Validator
+from bench_runs import RunBench, read_valid
 
 from commtune.kernels.records import read_records
 
-_VALIDATOR = Draft202012Validator(
-    json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
-)
 _QUICK = ("--max-samples=10", "--time-cap=0.01")
-
-
-def _records(run: Ended) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in run.lines]
-    for record in records:
-        _VALIDATOR.validate(record)
-    return records
 
 
 @pytest.mark.parametrize("pattern", ["incast", "alltoall"])
@@ -31,8 +16,7 @@ def test_every_record_says_what_the_aggressors_did(run_bench: RunBench, pattern:
         "--op=allreduce", "--sizes=8,65536", "--aggressors=0,3-4", f"--pattern={pattern}",
         "--message=65536", *_QUICK, ranks=5,
     )  # fmt: skip
-    assert run.completed.exit_code == 0, run.completed.output
-    header, *measurements, footer = _records(run)
+    header, *measurements, footer = run.valid_records()
     beside = header["aggressors"]
     assert (beside["ranks"], beside["victims"]) == ([0, 3, 4], [1, 2])
     assert (beside["pattern"], beside["message_bytes"], beside["burst_s"]) == (pattern, 65536, 0)
@@ -57,7 +41,7 @@ def test_every_record_says_what_the_aggressors_did(run_bench: RunBench, pattern:
 
 def test_a_run_without_aggressors_says_nothing_of_them(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", "--sizes=8", *_QUICK)
-    assert not any("aggressors" in record for record in _records(run))
+    assert not any("aggressors" in record for record in run.valid_records())
 
 
 def test_a_size_in_a_pause_is_told(run_bench: RunBench) -> None:
@@ -68,8 +52,7 @@ def test_a_size_in_a_pause_is_told(run_bench: RunBench) -> None:
         "--message=8", "--burst=0.001", "--pause=100", "--relative-ci=0", "--time-cap=0.2",
         "--max-samples=1000000", ranks=3,
     )  # fmt: skip
-    assert run.completed.exit_code == 0, run.completed.output
-    *_, last, footer = _records(run)
+    *_, last, footer = run.valid_records()
     assert last["aggressors"]["active"] is False
     assert last["aggressors"]["bytes_moved"] == 0
     assert last["aggressors"]["active_s"] == 0 < last["aggressors"]["traffic_s"]
@@ -82,8 +65,7 @@ def test_wrong_results_are_found_beside_aggressors(run_bench: RunBench) -> None:
         "--op=ring", "--sizes=8,64", "--aggressors=every:2", "--pattern=alltoall",
         "--message=4096", "--fault=wrong@64", *_QUICK, ranks=4,
     )  # fmt: skip
-    assert run.completed.exit_code == 3, run.completed.output
-    _, right, wrong, footer = _records(run)
+    _, right, wrong, footer = run.valid_records(exit_code=3)
     assert (right["wrong"], wrong["wrong"] > 0, footer["status"]) == (0, True, "wrong")
 
 
@@ -105,7 +87,7 @@ def test_victims_that_fail_leave_no_aggressors(run_bench: RunBench, fault: str) 
     # What a launcher makes of it differs; that the run ended is what counts.
     assert not run.completed.timed_out
     assert not run.completed.ok, run.completed.output
-    kinds = [record["record"] for record in _records(run)]
+    kinds = [record["record"] for record in read_valid(run.records)]
     assert kinds == ["header", "measurement"]
     if fault.startswith("hang"):
         assert "ended by force" in run.completed.output

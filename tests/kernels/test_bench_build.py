@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
@@ -33,13 +34,6 @@ int main() { std::puts(commtune::build_info().build_id); }
     "cli/part.cpp": "void part() {}\n",
     "gpu/kernels.cu": "__global__ void nothing() {}\n",
 }
-
-
-def _wrapper(folder: Path, text: str, name: str = "mpicxx") -> Path:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
 
 
 @pytest.fixture
@@ -100,14 +94,16 @@ def test_another_version_of_the_mpi_is_built_anew(
     (cache / executable.parent.name).mkdir(parents=True)
     (cache / executable.parent.name / executable.name).touch()
     assert build_benchmark(mpi, cache).executable.parent.name == executable.parent.name
-    failing = dataclasses.replace(mpi, version="0.0", compiler=_wrapper(tmp_path, "echo x"))
+    compiler = write_script(tmp_path / "mpicxx", "echo x")
+    failing = dataclasses.replace(mpi, version="0.0", compiler=compiler)
     with pytest.raises(BuildFailed):
         build_benchmark(failing, cache)
 
 
 def test_a_compiler_that_fails_is_quoted(mpi: MpiInstallation, tmp_path: Path) -> None:
-    compiler = _wrapper(
-        tmp_path, '[ "$1" = --version ] && echo 1 && exit\necho "mpi.h is on strike" >&2; exit 1'
+    compiler = write_script(
+        tmp_path / "mpicxx",
+        '[ "$1" = --version ] && echo 1 && exit\necho "mpi.h is on strike" >&2; exit 1',
     )
     broken = dataclasses.replace(mpi, compiler=compiler)
     log = tmp_path / "log"
@@ -123,7 +119,8 @@ def test_no_compiler_says_the_command_that_mends_it(
 ) -> None:
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    missing = dataclasses.replace(mpi, compiler=_wrapper(tmp_path, "echo no c++ >&2; exit 127"))
+    compiler = write_script(tmp_path / "mpicxx", "echo no c++ >&2; exit 127")
+    missing = dataclasses.replace(mpi, compiler=compiler)
     with pytest.raises(MissingComponent, match=r"no C\+\+ compiler") as caught:
         build_benchmark(missing, tmp_path / "cache")
     assert caught.value.hint == "sudo apt-get install g++"
@@ -263,7 +260,7 @@ def test_a_cuda_without_what_graphs_need_is_refused_in_words(
     tmp_path: Path, version: str, *, is_refused: bool
 ) -> None:
     said = f"echo 'Cuda compilation tools, release {version[:4]}, V{version}'"
-    nvcc = _wrapper(tmp_path, said, "nvcc")
+    nvcc = write_script(tmp_path / "nvcc", said)
     cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     require_component("cmake", cmake is not None)
     program = [str(cmake), f"-DCMAKE_CUDA_COMPILER={nvcc}", "-P", str(_CUDA_CMAKE)]

@@ -6,32 +6,21 @@ import json
 import os
 import statistics
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
-from bench_runs import RunBench
+from bench_runs import CONTRACT, RunBench
 from jsonschema import Draft202012Validator
+from made_files import write_script
 
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import _CONTRACT, read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
-_SCHEMA = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
-_VALIDATOR = Draft202012Validator(_SCHEMA)
-
-
-def _valid_records(lines: list[str]) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in lines]
-    for record in records:
-        _VALIDATOR.validate(record)
-    return records
-
 
 def test_the_schema_is_one() -> None:
-    Draft202012Validator.check_schema(_SCHEMA)
-    assert _SCHEMA["$defs"]["header"]["properties"]["contract"]["const"] == _CONTRACT
+    Draft202012Validator.check_schema(CONTRACT)
+    assert CONTRACT["$defs"]["header"]["properties"]["contract"]["const"] == _CONTRACT
 
 
 #: Those with other records beside a whole for each size are in test_bench_patterns.py.
@@ -41,8 +30,7 @@ _IN_PIECES = (Operation.MATRIX, Operation.STRIPING, Operation.PAIRS)
 @pytest.mark.parametrize("operation", [o for o in Operation if o not in _IN_PIECES])
 def test_every_operation_follows_the_contract(run_bench: RunBench, operation: Operation) -> None:
     run = run_bench(f"--op={operation}", "--sizes=8,4096,100000", "--run-id=one")
-    assert run.completed.exit_code == 0, run.completed.output
-    header, *measurements, footer = _valid_records(run.lines)
+    header, *measurements, footer = run.valid_records()
     assert header["operation"] == operation
     assert header["run_id"] == "one"
     assert [rank["rank"] for rank in header["rank_info"]] == [0, 1]
@@ -63,7 +51,7 @@ def test_numbers_agree_with_the_samples(
         f"--op={operation}", "--sizes=1200", "--max-samples=3", "--min-samples=3",
         "--time-cap=10", ranks=3,
     )  # fmt: skip
-    _, measurement, _ = _valid_records(run.lines)
+    _, measurement, _ = run.valid_records()
     samples_s = [ns * 1e-9 for ns in measurement["samples_ns"]]
     times = measurement["time_s"]
     # Samples are written in tenths of a nanosecond, hence the absolute tolerance.
@@ -109,7 +97,7 @@ def test_header_shows_what_each_rank_sees(run_bench: RunBench) -> None:
         "--op=allreduce", "--sizes=8", "--env-names=COMMTUNE_ODD,COMMTUNE_UNSET",
         environment={"COMMTUNE_ODD": odd, "COMMTUNE_SECRET": "not to be stored"},
     )  # fmt: skip
-    header = _valid_records(run.lines)[0]
+    header = run.valid_records()[0]
     assert [rank["environment"] for rank in header["rank_info"]] == [{"COMMTUNE_ODD": odd}] * 2
     assert "not to be stored" not in run.records.read_text()
     assert any("libmpi" in path for path in header["libraries"])
@@ -123,9 +111,7 @@ def test_environment_that_is_no_utf8_is_still_json(run_bench: RunBench) -> None:
         "--op=allreduce", "--sizes=8", "--env-names=COMMTUNE_ODD",
         environment={"COMMTUNE_ODD": value},
     )  # fmt: skip
-    assert _valid_records(run.lines)[0]["rank_info"][1]["environment"] == {
-        "COMMTUNE_ODD": "caf\ufffd"
-    }
+    assert run.valid_records()[0]["rank_info"][1]["environment"] == {"COMMTUNE_ODD": "caf\ufffd"}
 
 
 @pytest.mark.alone
@@ -136,14 +122,13 @@ def test_canary_is_measured_where_two_ranks_share_a_node(
     if second is None:
         pytest.skip("both ranks would take turns on one CPU")
     # A machine with more to do than CPUs may keep ranks on one of them for a whole run.
-    script = tmp_path / "bench-on-its-cpu"
-    script.write_text(
-        f'#!/bin/sh\n[ "$PMI_RANK" = 0 ] && cpu={first} || cpu={second}\n'
-        f'exec taskset --cpu-list $cpu {run_bench.executable} "$@"\n'
+    script = write_script(
+        tmp_path / "bench-on-its-cpu",
+        f'[ "$PMI_RANK" = 0 ] && cpu={first} || cpu={second}\n'
+        f'exec taskset --cpu-list $cpu {run_bench.executable} "$@"',
     )
-    script.chmod(0o755)
     run = replace(run_bench, executable=script)("--op=allreduce", "--sizes=8,16,32,64")
-    canaries = [m["canary_ns"] for m in _valid_records(run.lines)[1:-1]]
+    canaries = [m["canary_ns"] for m in run.valid_records()[1:-1]]
     measured = [value for c in canaries for value in (c["before"], c["after"]) if value]
     # A busy machine can keep the two ranks apart now and then, never all the time.
     assert len(measured) >= 4
@@ -152,7 +137,7 @@ def test_canary_is_measured_where_two_ranks_share_a_node(
 
 def test_one_rank_has_neither_canary_nor_skew(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", "--sizes=8", ranks=1)
-    _, measurement, _ = _valid_records(run.lines)
+    _, measurement, _ = run.valid_records()
     assert measurement["canary_ns"] == {"before": None, "after": None}
     assert measurement["rank_skew"] is None
     assert measurement["busbw_Bps"] == 0
@@ -167,8 +152,7 @@ def test_more_ranks_than_cpus_are_flagged_in_every_record(run_bench: RunBench) -
         )
     finally:
         os.sched_setaffinity(0, allowed)
-    assert run.completed.exit_code == 0, run.completed.output
-    header, *measurements, _ = _valid_records(run.lines)
+    header, *measurements, _ = run.valid_records()
     assert header["oversubscribed"] is True
     assert [m["oversubscribed"] for m in measurements] == [True, True]
 
@@ -176,7 +160,7 @@ def test_more_ranks_than_cpus_are_flagged_in_every_record(run_bench: RunBench) -
 def test_short_operations_are_batched_and_long_ones_are_not(run_bench: RunBench) -> None:
     # One rank waits for nobody: a busy machine makes its short operations no longer.
     run = run_bench("--op=allreduce", "--sizes=8,16777216", "--max-samples=10", ranks=1)
-    small, large = _valid_records(run.lines)[1:-1]
+    small, large = run.valid_records()[1:-1]
     assert small["batch"] > 1
     assert small["batch"] * small["time_s"]["median"] > 2e-6
     assert large["batch"] == 1
@@ -184,7 +168,7 @@ def test_short_operations_are_batched_and_long_ones_are_not(run_bench: RunBench)
 
 def test_the_operations_of_a_sample_can_be_named(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", "--sizes=8,4096", "--operations=3", "--max-samples=10")
-    header, *measurements, _ = _valid_records(run.lines)
+    header, *measurements, _ = run.valid_records()
     assert header["timing"]["operations"] == 3
     assert [m["batch"] for m in measurements] == [3, 3]
 

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_runs import Ended, RunBench
-from jsonschema import Draft202012Validator
+from made_files import write_script
 
 from commtune.kernels.records import read_records
 
-_VALIDATOR = Draft202012Validator(
-    json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
-)
 _FEW = ("--min-samples=2", "--max-samples=2", "--warmup=1", "--time-cap=0.01")
 
 
-def _valid(run: Ended) -> list[dict[str, Any]]:
-    records = [json.loads(line) for line in run.lines]
-    for record in records:
-        _VALIDATOR.validate(record)
-    return records
-
-
 def _measured(run: Ended) -> list[dict[str, Any]]:
-    assert run.completed.exit_code == 0, run.completed.output
-    return _valid(run)[1:-1]
+    return run.valid_records()[1:-1]
 
 
 # 1,000 bytes of float32 (250 elements) over three ranks: bytes_total, bytes_per_peer, bus factor.
@@ -104,7 +91,7 @@ def test_groups_count_what_crosses_the_first_ones_boundary(
         f"--op={operation}", "--sizes=4096", "--group-size=2", f"--active={active}",
         f"--direction={direction}", *_FEW, ranks=6,
     )  # fmt: skip
-    header, found, _ = _valid(run)
+    header, found, _ = run.valid_records()
     assert header["shape"] == {"group_size": 2, "active": active, "direction": direction}
     assert found["bytes_per_peer"] == 4096 // receivers
     assert found["bytes_per_rank"] == 4096
@@ -116,7 +103,7 @@ def test_groups_count_what_crosses_the_first_ones_boundary(
 def test_a_window_is_that_many_messages(run_bench: RunBench) -> None:
     run = run_bench("--op=stream", "--sizes=1000", "--window=3", *_FEW)
     assert _measured(run)[0]["bytes_total"] == 3000
-    assert _valid(run)[0]["shape"] == {"window": 3}
+    assert run.valid_records()[0]["shape"] == {"window": 3}
 
 
 def test_pairs_make_a_matrix(run_bench: RunBench) -> None:
@@ -155,7 +142,7 @@ def test_a_matrix_has_the_parts_that_there_are(run_bench: RunBench, matrix: str)
     run = run_bench("--op=matrix", matrix, "--sizes=4000", "--inside=mpi-host", *_FEW, ranks=3)
     # All ranks are on one node: nothing goes between nodes.
     assert [m.get("part") for m in _measured(run)] == ["inside", None]
-    assert _valid(run)[0]["shape"] == {"inside": "mpi-host"}
+    assert run.valid_records()[0]["shape"] == {"inside": "mpi-host"}
     plain = run_bench("--op=matrix", matrix, "--sizes=4000", *_FEW, ranks=3)
     assert [m.get("part") for m in _measured(plain)] == [None]
 
@@ -165,20 +152,18 @@ def test_parts_of_a_matrix_have_their_own_bytes(
     run_bench: RunBench, matrix: str, tmp_path: Path
 ) -> None:
     # Ranks 0 and 1 on one node, rank 2 on another.
-    script = tmp_path / "bench-on-nodes"
-    script.write_text(
-        "#!/bin/sh\n"
-        f"exec unshare --uts sh -c 'hostname node$((PMI_RANK / 2)); exec \"$@\"' - "
-        f'{run_bench.executable} "$@"\n'
+    script = write_script(
+        tmp_path / "bench-on-nodes",
+        "exec unshare --uts sh -c 'hostname node$((PMI_RANK / 2)); exec \"$@\"' - "
+        f'{run_bench.executable} "$@"',
     )
-    script.chmod(0o755)
     on_nodes = RunBench(run_bench.mpi, script, tmp_path)
     run = on_nodes(
         "--op=matrix", matrix, "--sizes=4000", "--inside=mpi-host", "--between=mpi-host", *_FEW,
         ranks=3,
     )  # fmt: skip
     found = _measured(run)
-    assert _valid(run)[0]["nodes"] == 2
+    assert run.valid_records()[0]["nodes"] == 2
     assert [(m.get("part"), m["bytes_total"]) for m in found] == [
         ("inside", 4000 + 4), ("between", 2000 + 1000), (None, 7004),
     ]  # fmt: skip
@@ -188,19 +173,19 @@ def test_parts_of_a_matrix_have_their_own_bytes(
 def test_a_variable_of_nccl_makes_several_nodes_of_one_machine(
     run_bench: RunBench, matrix: str, tmp_path: Path
 ) -> None:
-    script = tmp_path / "bench-on-emulated-nodes"
-    script.write_text(
-        f'#!/bin/sh\nNCCL_HOSTID=n$((PMI_RANK / 2)) exec {run_bench.executable} "$@"\n'
-    )
-    script.chmod(0o755)
+    command = f'NCCL_HOSTID=n$((PMI_RANK / 2)) exec {run_bench.executable} "$@"'
+    script = write_script(tmp_path / "bench-on-emulated-nodes", command)
     emulated = RunBench(run_bench.mpi, script, tmp_path)
     run = emulated("--op=matrix", matrix, "--sizes=4000", "--inside=mpi-host", *_FEW, ranks=3)
-    header, *found, _ = _valid(run)
+    header, *found, _ = run.valid_records()
     assert (header["nodes"], header["nodes_by"]) == (2, "NCCL_HOSTID")
     assert [(r["node"], r["local_rank"]) for r in header["rank_info"]] == [(0, 0), (0, 1), (1, 0)]
     assert [m.get("part") for m in found] == ["inside", "between", None]
     without = run_bench("--op=matrix", matrix, "--sizes=4000", *_FEW, ranks=3)
-    assert (_valid(without)[0]["nodes"], "nodes_by" in _valid(without)[0]) == (1, False)
+    assert (without.valid_records()[0]["nodes"], "nodes_by" in without.valid_records()[0]) == (
+        1,
+        False,
+    )
 
 
 def test_striping_is_measured_by_step_and_whole(run_bench: RunBench) -> None:
@@ -228,7 +213,7 @@ def test_each_step_of_striping_can_name_a_backend(run_bench: RunBench) -> None:
     by = {"inside": "mpi-host", "between": "mpi-host", "assemble": "mpi-host"}
     named = [f"--{key}={backend}" for key, backend in by.items()]
     run = run_bench("--op=striping", "--group-size=2", "--sizes=4000", *named, *_FEW, ranks=4)
-    header, *_, footer = _valid(run)
+    header, *_, footer = run.valid_records()
     assert header["shape"] == {"group_size": 2, **by}
     assert footer["status"] == "ok"
 
@@ -251,8 +236,7 @@ _SPOILED: list[tuple[Sequence[str], int]] = [
 @pytest.mark.parametrize(("arguments", "ranks"), _SPOILED, ids=[" ".join(a) for a, _ in _SPOILED])
 def test_wrong_data_is_found(run_bench: RunBench, arguments: Sequence[str], ranks: int) -> None:
     run = run_bench(*arguments, "--sizes=4096,8192", "--fault=wrong@4096", *_FEW, ranks=ranks)
-    assert run.completed.exit_code == 3
-    whole = [m for m in _valid(run)[1:-1] if "part" not in m]
+    whole = [m for m in run.valid_records(exit_code=3)[1:-1] if "part" not in m]
     assert [(m["wrong"], m["status"]) for m in whole] == [(2, "wrong"), (0, "ok")]
 
 
@@ -262,17 +246,16 @@ def test_wrong_data_is_found_in_matrices_and_in_every_pair(
     spoil = ("--sizes=4096", "--fault=wrong@4096", *_FEW)
     for arguments in (["--op=matrix", matrix], ["--op=pairs"]):
         run = run_bench(*arguments, *spoil, ranks=3)
-        assert run.completed.exit_code == 3
-        assert {m["wrong"] for m in _valid(run)[1:-1]} == {2}
+        assert {m["wrong"] for m in run.valid_records(exit_code=3)[1:-1]} == {2}
 
 
 def test_rotation_is_said_and_right(run_bench: RunBench) -> None:
     run = run_bench("--op=alltoall", "--sizes=8,1000,65536", "--rotate=yes", "--max-samples=20")
     assert all(m["wrong"] == 0 < m["checked"] for m in _measured(run))
-    timing = _valid(run)[0]["timing"]
+    timing = run.valid_records()[0]["timing"]
     assert timing == {"mode": "blocking", "timer": "wall", "rotate": True}
     still = run_bench("--op=alltoall", "--sizes=8", *_FEW)
-    assert _valid(still)[0]["timing"] == {"mode": "blocking", "timer": "wall"}
+    assert still.valid_records()[0]["timing"] == {"mode": "blocking", "timer": "wall"}
 
 
 def test_the_first_call_takes_nothing_from_a_sizes_time(run_bench: RunBench) -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from importlib.resources import files
 
 import pytest
 from bench_runs import RunBench
-from jsonschema import Draft202012Validator
 
 from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 
-_VALIDATOR = Draft202012Validator(
-    json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
-)
 _FEW = ("--min-samples=2", "--max-samples=2", "--warmup=1", "--time-cap=0.01")
 
 
@@ -24,10 +18,7 @@ def test_each_is_measured_and_checked_as_by_itself(run_bench: RunBench) -> None:
     names = ("allreduce", "incast", "ping-pong")
     later = ",".join(names[1:])
     run = run_bench("--op=allreduce", f"--then={later}", "--sizes=1000,8", *_FEW, ranks=3)
-    assert run.completed.exit_code == 0, run.completed.output
-    header, *found, footer = (json.loads(line) for line in run.lines)
-    for record in (header, *found, footer):
-        _VALIDATOR.validate(record)
+    header, *found, footer = run.valid_records()
     assert [(m.get("operation", header["operation"]), m["bytes"]) for m in found] == [
         (name, size) for name in names for size in (1000, 8)
     ]
@@ -35,7 +26,7 @@ def test_each_is_measured_and_checked_as_by_itself(run_bench: RunBench) -> None:
     for one in found[::2]:
         name = one.get("operation", header["operation"])
         alone = run_bench(f"--op={name}", "--sizes=1000", *_FEW, ranks=3)
-        (wanted,) = (json.loads(line) for line in alone.lines[1:-1])
+        _, wanted, _ = alone.valid_records()
         for key in ("count", "bytes_meaning", "bytes_total", "bytes_per_peer", "made_of"):
             assert one[key] == wanted[key], (name, key)
         assert (one["checked"], one["wrong"]) == (wanted["checked"], 0)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import RunBench
-from jsonschema import Draft202012Validator
+from bench_runs import RunBench, write_records
 
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
 from commtune.tuner.ports import SizeTrace
 
-_VALIDATOR = Draft202012Validator(
-    json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
-)
 _CVAR = "MPIR_CVAR_COLLECTIVE_FALLBACK"
 _RING = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"}
 
@@ -28,12 +22,7 @@ _RING = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none", "MPIR_CVAR_ALLREDUCE_INTRA_ALGO
 def traced(
     bench: RunBench, *arguments: str, ranks: int = 3, environment: dict[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    run = bench("--mode=trace", *arguments, ranks=ranks, environment=environment)
-    assert run.completed.exit_code == 0, run.completed.output
-    records = [json.loads(line) for line in run.lines]
-    for record in records:
-        _VALIDATOR.validate(record)
-    return records
+    return bench("--mode=trace", *arguments, ranks=ranks, environment=environment).valid_records()
 
 
 def digests(records: list[dict[str, Any]]) -> list[str | None]:
@@ -173,6 +162,5 @@ def test_damage_is_a_problem_in_words(
 ) -> None:
     records = copy.deepcopy(sound)
     damage(records)
-    file = tmp_path / "r"
-    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    file = write_records(tmp_path / "r", records)
     assert problem in " ".join(read_records(file, _request()).problems)

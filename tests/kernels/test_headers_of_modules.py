@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
@@ -50,9 +51,7 @@ def test_an_environment_without_cpath_stays_as_it_is() -> None:
 
 def test_a_library_that_a_module_brings_is_found(tmp_path: Path) -> None:
     nvcc = tmp_path / "cuda" / "bin" / "nvcc"
-    nvcc.parent.mkdir(parents=True)
-    nvcc.write_text("#!/bin/sh\necho 'release 12.8, V12.8.93'\n")
-    nvcc.chmod(0o755)
+    write_script(nvcc, "echo 'release 12.8, V12.8.93'")
     _nccl(tmp_path / "cuda", 18)
     module, named = _nccl(tmp_path / "module", 28), _nccl(tmp_path / "named", 29)
     closed = "x" * 5000  # a name that the system refuses to look at, as it does closed folders

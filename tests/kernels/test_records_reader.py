@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_runs import RunBench
+from bench_runs import RunBench, write_records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,16 +23,11 @@ Document = list[dict[str, Any]]
 def sound(module_bench: RunBench) -> Document:
     """The records of a real run that answers ``_REQUEST``."""
     run = module_bench("--op=allreduce", "--sizes=8,1024", "--run-id=r-1")
-    return [json.loads(line) for line in run.lines]
-
-
-def _written(path: Path, records: Document) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
+    return run.valid_records()
 
 
 def test_a_sound_file_has_no_problems(sound: Document, tmp_path: Path) -> None:
-    records = read_records(_written(tmp_path / "r", sound), _REQUEST)
+    records = read_records(write_records(tmp_path / "r", sound), _REQUEST)
     assert records.problems == ()
     assert [m.bytes for m in records.measurements] == [8, 1024]
     assert records.header == sound[0]
@@ -41,7 +35,7 @@ def test_a_sound_file_has_no_problems(sound: Document, tmp_path: Path) -> None:
 
 
 def test_what_stands_beside_the_times_is_read(sound: Document, tmp_path: Path) -> None:
-    records = read_records(_written(tmp_path / "r", sound), _REQUEST)
+    records = read_records(write_records(tmp_path / "r", sound), _REQUEST)
     for written, m in zip(sound[1:3], records.measurements, strict=True):
         told = (m.first_call_s, m.rank_skew, m.bytes_total)
         assert told == (written["first_call_s"], written["rank_skew"], written["bytes_total"])
@@ -120,7 +114,7 @@ def test_pieces_that_are_none_are_named(
     sound: Document, tmp_path: Path, words: dict[str, Any], problem: str
 ) -> None:
     records = [sound[0], {**sound[1], **words}, *sound[1:]]
-    read_back = read_records(_written(tmp_path / "r", records), _REQUEST)
+    read_back = read_records(write_records(tmp_path / "r", records), _REQUEST)
     assert read_back.problems[0].startswith(f"line 2: {problem}")
     assert read_back.pieces == ()
 
@@ -135,7 +129,7 @@ def test_parts_and_pairs_are_never_taken_for_the_whole(sound: Document, tmp_path
     slow = _of_time(sound[1], 9.0)
     records = [sound[0], *({**slow, **piece} for piece in pieces), *sound[1:3]]
     records.append({**sound[3], "measurements": 6})
-    read_back = read_records(_written(tmp_path / "r", records), _REQUEST)
+    read_back = read_records(write_records(tmp_path / "r", records), _REQUEST)
     assert read_back.problems == ()
     assert [m.bytes for m in read_back.measurements] == [8, 1024]
     assert all(m.median_s < 9 for m in read_back.measurements)
@@ -151,7 +145,9 @@ def test_a_piece_is_there_once_a_size(
     sound: Document, tmp_path: Path, words: dict[str, Any], name: str
 ) -> None:
     piece = {**sound[1], **words}
-    problems = read_records(_written(tmp_path / "r", [sound[0], piece, piece]), _REQUEST).problems
+    problems = read_records(
+        write_records(tmp_path / "r", [sound[0], piece, piece]), _REQUEST
+    ).problems
     assert problems == (f"line 3: a second measurement ({name}) of 8 bytes",)
 
 
@@ -165,13 +161,13 @@ def test_damage_is_named_with_its_line(
 ) -> None:
     records = copy.deepcopy(sound)
     damage(records)
-    problems = read_records(_written(tmp_path / "r", records), _REQUEST).problems
+    problems = read_records(write_records(tmp_path / "r", records), _REQUEST).problems
     assert problems[0].startswith("line ")
     assert problem in problems[0]
 
 
 def test_a_sound_record_survives_its_neighbours(sound: Document, tmp_path: Path) -> None:
-    path = _written(tmp_path / "r", sound)
+    path = write_records(tmp_path / "r", sound)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], "{oops", lines[1], "[1]", lines[2], lines[3], ""]))
     records = read_records(path, _REQUEST)
@@ -180,7 +176,7 @@ def test_a_sound_record_survives_its_neighbours(sound: Document, tmp_path: Path)
 
 
 def test_cut_at_any_byte_it_keeps_what_was_whole(sound: Document, tmp_path: Path) -> None:
-    path = _written(tmp_path / "r", sound)
+    path = write_records(tmp_path / "r", sound)
     content = path.read_bytes()
     ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
     for length in {0, 1, *range(0, len(content), 37), *ends, *(end - 1 for end in ends)}:
@@ -207,9 +203,7 @@ def test_deeply_nested_json_is_a_problem_not_a_crash(tmp_path: Path) -> None:
     assert read_records(path).problems == ("line 1: not JSON",)
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=400))
 def test_no_content_raises(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r"
@@ -225,12 +219,12 @@ def test_a_pattern_of_another_shape_answers_something_else(
     run = module_bench(
         "--op=rail", "--sizes=8", "--run-id=r-1", "--group-size=2", "--active=2", ranks=4
     )
-    records = [json.loads(line) for line in run.lines]
+    records = run.valid_records()
 
     def problems(shape: PatternParameters) -> tuple[str, ...]:
         workload = Workload(Operation.RAIL, (8,), 4, shape=shape)
         request = RunRequest("r-1", DEFAULT, workload, Timing())
-        return read_records(_written(tmp_path / "r", records), request).problems
+        return read_records(write_records(tmp_path / "r", records), request).problems
 
     assert problems(PatternParameters(2, 2)) == ()
     assert problems(PatternParameters(2, 1))[0] == "line 1: active is '2', requested was 1"
@@ -242,13 +236,13 @@ def test_striping_by_other_backends_answers_something_else(
     module_bench: RunBench, tmp_path: Path
 ) -> None:
     run = module_bench("--op=striping", "--sizes=8", "--run-id=r-1", "--assemble=mpi-host")
-    records = [json.loads(line) for line in run.lines]
+    records = run.valid_records()
 
     def problems(shape: PatternParameters) -> tuple[str, ...]:
         request = RunRequest(
             "r-1", DEFAULT, Workload(Operation.STRIPING, (8,), shape=shape), Timing()
         )
-        return read_records(_written(tmp_path / "r", records), request).problems
+        return read_records(write_records(tmp_path / "r", records), request).problems
 
     assert problems(PatternParameters(assemble="mpi-host")) == ()
     other = problems(PatternParameters(assemble="mpi-staged"))[0]

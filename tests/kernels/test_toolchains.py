@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_files import write_script
 
 from commtune.errors import MissingComponent, UserError
 from commtune.kernels.toolchains import (
@@ -38,10 +39,7 @@ HEADER = """#define NCCL_MAJOR 2
 
 
 def program(path: Path, says: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\ncat <<'END'\n{says}\nEND\n")
-    path.chmod(0o755)
-    return path
+    return write_script(path, f"cat <<'END'\n{says}\nEND")
 
 
 def library(root: Path, name: str = "nccl", header: str = "nccl.h", number: str = ".2") -> None:

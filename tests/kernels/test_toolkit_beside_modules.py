@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
@@ -29,8 +30,7 @@ def test_header_and_runtime_are_those_of_the_toolkit_named(tmp_path: Path, kind:
             (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name / file).touch()
     compiler, script = tmp_path / "compiler", tmp_path / "find.cmake"
-    compiler.write_text(f"#!/bin/sh\necho '{version}'\n")
-    compiler.chmod(0o755)
+    write_script(compiler, f"echo '{version}'")
     script.write_text(
         "set(CMAKE_FIND_LIBRARY_PREFIXES lib)\nset(CMAKE_FIND_LIBRARY_SUFFIXES .so)\n"
         f"set(CMAKE_{kind.upper()}_COMPILER {compiler})\n"

@@ -34,8 +34,7 @@ def campaign(store: Store, **settings: Any) -> int:
 def run(store: Store, campaign_id: int, name: str, **result: Any) -> None:
     """One more run, of the default."""
     request = replace(given.request(name), configuration=DEFAULT, trial=0, block=900)
-    store.start_runs(campaign_id, [request], "another session")
-    store.finish_run(campaign_id, given.result(name, **result), "allreduce")
+    given.add_run(store, campaign_id, request, "another session", **result)
 
 
 def recorded(store: Store, url: str) -> CampaignRecord:

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from stored_campaigns import Made
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
-from commtune.db.storage.store import Store
 from commtune.formatting import format_percent
 from commtune.report.page import Page
 from commtune.report.record import read_record
@@ -28,11 +27,9 @@ LEONARDO = {FABRIC: asdict(fabric_of(load_system("leonardo")))}
 def page_of(folder: Path, made: Made) -> tuple[Page, str]:
     """A campaign's page, and its words."""
     url = f"sqlite:///{folder}/commtune.db"
-    database = open_database(url)
-    store = Store(database)
-    made.store(store)
-    page = Page(read_record(store, url, describe_campaign(url, made.name)))
-    database.close()
+    with opened_store(url) as store:
+        made.store(store)
+        page = Page(read_record(store, url, describe_campaign(url, made.name)))
     return page, unescape(re.sub(r"<[^>]+>", "", page.render()))
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
+from stores import opened_store
 
 from commtune.app.profiles.reporting import write_campaign_report
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
@@ -28,16 +28,14 @@ _VOID = {"meta", "br"}
 
 
 @pytest.fixture
-def stored(url: str) -> Callable[[Made], str]:
+def stored(store: Store) -> Callable[[Made], str]:
     """Stores a campaign; returns its name."""
 
-    def store(made: Made) -> str:
-        database = open_database(url)
-        made.store(Store(database))
-        database.close()
+    def put(made: Made) -> str:
+        made.store(store)
         return made.name
 
-    return store
+    return put
 
 
 @pytest.fixture
@@ -57,9 +55,8 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of the campaign that most tests look at."""
     folder = tmp_path_factory.mktemp("usual")
     url = f"sqlite:///{folder}/commtune.db"
-    database = open_database(url)
-    Made(trials=150, blocks=20, loaded=0.02).store(Store(database))
-    database.close()
+    with opened_store(url) as store:
+        Made(trials=150, blocks=20, loaded=0.02).store(store)
     write_campaign_report("made-up", folder / "page.html", None, url)
     return (folder / "page.html").read_text(encoding="utf-8")
 
@@ -276,23 +273,17 @@ def test_rows_of_one_speed_beside_those_of_all_are_told_apart(report: Report) ->
     assert said.count("A row of one machine state has an interval of its own, 95 % each.") == 2
 
 
-def test_only_pairs_that_intervals_are_made_of_are_shown(url: str) -> None:
-    database = open_database(url)
-    store = Store(database)
+def test_only_pairs_that_intervals_are_made_of_are_shown(store: Store, url: str) -> None:
     Made(trials=5, blocks=9, broken=True).store(store)
     record = read_record(store, url, describe_campaign(url, "made-up"))
-    database.close()
     pairs = _pairs_of(record)
     assert {cell for _, cell in pairs} == {(size, "all") for size in Made().sizes}
     assert {len(found) for found in pairs.values()} == {9}
 
 
-def test_a_border_with_an_interval_that_says_nothing_has_no_number(url: str) -> None:
-    database = open_database(url)
-    store = Store(database)
+def test_a_border_with_an_interval_that_says_nothing_has_no_number(store: Store, url: str) -> None:
     Made(trials=5, blocks=9).store(store)
     page = Page(read_record(store, url, describe_campaign(url, "made-up")))
-    database.close()
     (border,) = page.borders
     wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
     page.borders = (replace(border, sides=(wild,)),)
@@ -301,12 +292,9 @@ def test_a_border_with_an_interval_that_says_nothing_has_no_number(url: str) -> 
     assert "too noisy" in part and "109" not in part
 
 
-def test_sizes_where_any_gain_may_be_hidden_are_named(url: str) -> None:
-    database = open_database(url)
-    store = Store(database)
+def test_sizes_where_any_gain_may_be_hidden_are_named(store: Store, url: str) -> None:
     Made(trials=5, blocks=9).store(store)
     record = read_record(store, url, describe_campaign(url, "made-up"))
-    database.close()
     known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
     conclusion = replace(record.conclusion, detectable=known)
     said = shown(Page(replace(record, conclusion=conclusion)).render())

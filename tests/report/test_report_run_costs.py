@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import database_values as given
+from stores import opened_store
 
 from commtune.app.profiles.reporting import write_campaign_report
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import DEFAULT
 
 _SPACE = {"name": "made-up", "version": 1, "variables": {}, "pinned": {}}
@@ -22,17 +21,14 @@ _FOOTER = {"elapsed_s": 0.5, "measure_s": 0.125}
 def page(folder: Path, ends_s: list[float | None]) -> str:
     """The text of a report on runs of 1 s whose launchers ended so long after the last record."""
     url = f"sqlite:///{folder}/commtune.db"
-    database = open_database(url)
-    store = Store(database)
-    what = {"workload": given.request().workload.plain()}
-    campaign_id = store.open_campaign(given.campaign(space=_SPACE, what=what)).id
-    store.add_trial(campaign_id, 0, DEFAULT, "baseline")
-    for number, end_s in enumerate(ends_s):
-        request = given.request(f"r{number}", trial=0, configuration=DEFAULT)
-        store.start_runs(campaign_id, [request], "s1")
-        good = given.result(f"r{number}", header=_HEADER, footer=_FOOTER, wall_s=1.0)
-        store.finish_run(campaign_id, replace(good, end_s=end_s), "allreduce")
-    database.close()
+    with opened_store(url) as store:
+        what = {"workload": given.request().workload.plain()}
+        campaign_id = store.open_campaign(given.campaign(space=_SPACE, what=what)).id
+        store.add_trial(campaign_id, 0, DEFAULT, "baseline")
+        for number, end_s in enumerate(ends_s):
+            request = given.request(f"r{number}", trial=0, configuration=DEFAULT)
+            said: dict[str, Any] = {"header": _HEADER, "footer": _FOOTER, "end_s": end_s}
+            given.add_run(store, campaign_id, request, **said, wall_s=1.0)
     write_campaign_report("shm", folder / "page.html", None, url)
     written = (folder / "page.html").read_text(encoding="utf-8")
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", written)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from stored_campaigns import Made
@@ -12,7 +11,6 @@ from stored_conclusions import PASSENGER
 
 from commtune import formatting
 from commtune.db.codec import load_model
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.model import Interval, PointEvidence, Verdict
@@ -100,27 +98,19 @@ def test_ticks_hold_1_and_keep_apart(low: float, high: float) -> None:
     assert min(gaps) >= math.log(high / low) / 8
 
 
-def test_what_later_phases_made_was_not_tried_by_the_search(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/test.db"
-    database = open_database(url)
-    store = Store(database)
+def test_what_later_phases_made_was_not_tried_by_the_search(store: Store, url: str) -> None:
     campaign_id = Made(trials=1, blocks=0).store(store)
     store.add_trial(campaign_id, 2, PASSENGER, "ablated")
     said = "\n".join(method_paragraphs(read_record(store, url, describe_campaign(url, "made-up"))))
     assert "The search tried 1 configuration besides the default." in said
     assert "timed" not in said
-    database.close()
 
 
-def test_how_a_timing_was_chosen_is_a_part_of_the_method(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/test.db"
-    database = open_database(url)
-    store = Store(database)
+def test_how_a_timing_was_chosen_is_a_part_of_the_method(store: Store, url: str) -> None:
     chosen = {"said": "operations are timed one by one: so", "spent_s": 0.0}
     Made(trials=1, blocks=0, settings={"timing_choice": chosen}).store(store)
     said = method_paragraphs(read_record(store, url, describe_campaign(url, "made-up")))
     assert "Operations are timed one by one: so." in said
-    database.close()
 
 
 def test_times_that_stand_beside_a_ratio_agree_with_it() -> None:

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.campaign.loading import parse_campaign
 from commtune.commands.campaigns.summary import campaign_summary
 from commtune.commands.campaigns.tuning import _replicated
 from commtune.db.codec import load_model
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.settings import DESCRIBED
-from commtune.db.storage.store import Store
 from commtune.model import FEWEST_PAIRS, Configuration
 from commtune.model.conclusion import (
     Ablation,
@@ -192,15 +191,13 @@ def page_words(
 ) -> str:
     """The words of the report of a campaign with NCCL's space on two nodes."""
     url = f"sqlite:///{folder}/commtune.db"
-    database = open_database(url)
-    store = Store(database)
-    made = Made(trials=5, settings=settings, workload={"nodes": 2}, simulated=simulated)
-    made.store(store)
-    campaign = describe_campaign(url, made.name)
-    campaign = replace(campaign, space={**campaign.space, "library": "nccl"})
-    record = replace(read_record(store, url, campaign), conclusion=conclusion)
-    page = Page(record)
-    database.close()
+    with opened_store(url) as store:
+        made = Made(trials=5, settings=settings, workload={"nodes": 2}, simulated=simulated)
+        made.store(store)
+        campaign = describe_campaign(url, made.name)
+        campaign = replace(campaign, space={**campaign.space, "library": "nccl"})
+        record = replace(read_record(store, url, campaign), conclusion=conclusion)
+        page = Page(record)
     return unescape(re.sub(r"<[^>]+>", "", page.render()))
 
 

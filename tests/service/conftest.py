@@ -10,18 +10,15 @@ from typing import Any
 import pytest
 from service_client import Client, served_at
 from stored_campaigns import Made
-
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
+from stores import opened_store
 
 
 @pytest.fixture(scope="session")
 def made_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with a campaign that found something."""
     file = tmp_path_factory.mktemp("served") / "made.db"
-    database = open_database(f"sqlite:///{file}")
-    Made(trials=20, blocks=12).store(Store(database))
-    database.close()
+    with opened_store(file) as store:
+        Made(trials=20, blocks=12).store(store)
     return file
 
 

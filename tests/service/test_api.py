@@ -16,12 +16,12 @@ import jsonschema
 import pytest
 from service_client import BEARER, Client
 from stored_campaigns import Made
+from stores import opened_store
 
 from commtune.app.profiles.explained import Answer
 from commtune.commands.campaigns import status
 from commtune.commands.profiles import best, use
 from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Verdict
 from commtune.service import api, cache
 from commtune.service.api import QUESTIONS
@@ -79,22 +79,21 @@ def test_each_answer_has_its_code(client: Client) -> None:
 
 
 def test_what_is_only_likely_is_said_so(db: str, ask: Callable[..., Client]) -> None:
-    database = open_database(f"sqlite:///{db}")
-    store = Store(database)
-    number = store.open_campaign(given.campaign("unsure")).id
-    undecided = given.profile("broadcast-all", operation="broadcast", verdict=Verdict.UNDECIDED)
-    likely = given.profile("broadcast-likely", operation="broadcast", verdict=Verdict.LIKELY)
-    store.save_profiles(number, [undecided, likely])
-    database.close()
+    with opened_store(db) as store:
+        number = store.open_campaign(given.campaign("unsure")).id
+        undecided = given.profile(
+            "broadcast-all", operation="broadcast", verdict=Verdict.UNDECIDED
+        )
+        likely = given.profile("broadcast-likely", operation="broadcast", verdict=Verdict.LIKELY)
+        store.save_profiles(number, [undecided, likely])
     found = ask(db).get("/api/v1/best?operation=broadcast&bytes=1024").data
     assert (found["answer"], found["environment"]) == (Answer.LIKELY, {})
     assert found["best"]["likely"]["profile"] == "unsure/broadcast-likely"
 
 
 def test_what_was_replayed_sets_nothing(db: str, ask: Callable[..., Client]) -> None:
-    database = open_database(f"sqlite:///{db}")
-    Made(name="replayed", simulated=True).store(Store(database))
-    database.close()
+    with opened_store(db) as store:
+        Made(name="replayed", simulated=True).store(store)
     found = ask(db).get(f"{BEST}1MiB&campaign=replayed").data
     assert found["answer"] == Answer.RECOMMENDED and found["best"]["simulated"]
     assert found["environment"] == {}
@@ -237,9 +236,8 @@ def test_what_is_known_is_not_sent_again(client: Client) -> None:
 def test_postgresql_answers_as_sqlite_does(
     ask: Callable[..., Client], made_file: Path, tmp_path: Path, postgresql_url: str
 ) -> None:
-    database = open_database(postgresql_url)
-    Made(trials=20, blocks=12).store(Store(database))
-    database.close()
+    with opened_store(postgresql_url) as store:
+        Made(trials=20, blocks=12).store(store)
     on_file = ask(str(shutil.copy(made_file, tmp_path / "commtune.db")))
     on_server = ask(postgresql_url)
 

@@ -16,13 +16,13 @@ import database_values as given
 import pytest
 from components import require_component
 from service_client import BEARER, CONTROL, TOKEN, Client, served_at
+from stores import opened_store
 from waiting import PATIENCE_S
 
 import commtune as ct
 from commtune.commands.campaigns.jobs import cancel_command
 from commtune.db.connection.engine import open_database
 from commtune.db.lock_owner import LockOwner, start_of
-from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NotCancellable, UserError
 from commtune.service.control import CANCEL
 from commtune.wiring.user_folders import data_folder
@@ -52,8 +52,8 @@ with signals_interrupt():
 @pytest.fixture
 def number(db: str) -> int:
     """A campaign on this machine that nobody works on yet."""
-    with closing(open_database(f"sqlite:///{db}")) as database:
-        return Store(database).open_campaign(given.campaign("tonight")).id
+    with opened_store(db) as store:
+        return store.open_campaign(given.campaign("tonight")).id
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def hold(db: str, number: int, pid: int, **other: Any) -> None:
     """Has the database say that this process is the campaign's controller."""
     us = LockOwner.current()
     owner = {**vars(us), "pid": pid, "pid_start": start_of(pid) or 0, **other}
-    with closing(open_database(f"sqlite:///{db}")) as database:
-        Store(database).lock(number, LockOwner(**owner), take_over=True)
+    with opened_store(db) as store:
+        store.lock(number, LockOwner(**owner), take_over=True)
 
 
 def cookie_of(client: Client, word: str, token: str) -> str:
@@ -230,8 +230,8 @@ def test_a_campaign_of_another_user_goes_on(
     runs.mkdir()
     os.chown(runs, 65534, 65534)
     record = given.campaign("theirs", what={"slurm": {}}, folder=str(runs))
-    with closing(open_database(f"sqlite:///{db}")) as database:
-        Store(database).open_campaign(record)
+    with opened_store(db) as store:
+        store.open_campaign(record)
     got = client.get(API.replace("tonight", "theirs"), CONTROLS, "POST")
     assert got.status == 409 and "belongs to another user" in got.text
 

@@ -14,9 +14,8 @@ import pytest
 from hostile_values import NASTY
 from prometheus_client.parser import text_string_to_metric_families
 from service_client import BEARER, TOKEN, Client, Got
+from stores import opened_store
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.model import Outcome
 from commtune.private_files import read_token
@@ -270,16 +269,11 @@ def assert_whole(got: Got, target: bytes) -> None:
 def test_stored_text_is_never_markup(tmp_path: Path, ask: Callable[..., Client]) -> None:
     evil = "\"><script>alert(1)<script><img src=x onerror=alert(1)>{{ 7*7 }}'"
     file = tmp_path / "evil.db"
-    database = open_database(f"sqlite:///{file}")
-    store = Store(database)
-    record = given.campaign(evil)
-    number = store.open_campaign(record).id
-    store.add_trial(number, 1, given.TUNED, "user")
-    store.start_runs(number, [given.request(evil)], evil)
-    result = given.result(evil, outcome=Outcome.FAILED, detail=evil, output_tail=evil)
-    store.finish_run(number, result, "allreduce")
-    store.save_profiles(number, [given.profile(evil, note=evil)])
-    database.close()
+    with opened_store(file) as store:
+        number = given.begin(store, given.campaign(evil))
+        failed = Outcome.FAILED
+        given.add_run(store, number, evil, evil, outcome=failed, detail=evil, output_tail=evil)
+        store.save_profiles(number, [given.profile(evil, note=evil)])
     client = ask(str(file))
     name = quote(evil, safe="")
     paths = [

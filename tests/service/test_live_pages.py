@@ -22,6 +22,7 @@ import pytest
 from service_client import BEARER, TOKEN, Client, connect, served_at
 from starlette.requests import Request
 from starlette.types import Message
+from stores import opened_store
 from waiting import PATIENCE_S
 
 from commtune.app.profiles.reporting import render_campaign_report
@@ -205,9 +206,8 @@ class Events:
 
 @pytest.fixture
 def store(db: str) -> Iterator[Store]:
-    database = open_database(f"sqlite:///{db}")
-    yield Store(database)
-    database.close()
+    with opened_store(db) as store:
+        yield store
 
 
 def words(event: dict[str, Any]) -> dict[str, str]:
@@ -216,16 +216,14 @@ def words(event: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_campaign_is_watched_while_it_goes_on(served: str, store: Store) -> None:
-    number = store.open_campaign(given.campaign("tonight")).id
-    store.add_trial(number, 1, given.TUNED, "user")
+    number = given.begin(store, given.campaign("tonight"))
     events = Events(served, "tonight")
     first = events.until(lambda _: True)
     assert (words(first)["state"], words(first)["runs"], first["runs"]) == ("stopped", "0", [])
     store.lock(number)
     assert events.until(lambda now: words(now)["state"] == "running")
     for name, outcome in (("a", Outcome.OK), ("b", Outcome.CRASHED)):
-        store.start_runs(number, [given.request(name)], "s1")
-        store.finish_run(number, given.result(name, outcome=outcome), "allreduce")
+        given.add_run(store, number, name, outcome=outcome)
     now = events.until(lambda now: words(now)["runs"] == "2")
     assert (words(now)["failed"], words(now)["phase"]) == ("1", "search")
     assert [row["outcome"] for row in now["runs"]] == ["crashed", "ok"]
@@ -241,11 +239,10 @@ def test_campaigns_that_are_watched_share_connections(
     new_postgresql_url: str,
 ) -> None:
     """The server has as many of them as queries run at once, and they are the same ones."""
-    database = open_database(new_postgresql_url)
-    names = [f"night-{number}" for number in range(10)]
-    for name in names:
-        Store(database).open_campaign(given.campaign(name))
-    database.close()
+    with opened_store(new_postgresql_url) as store:
+        names = [f"night-{number}" for number in range(10)]
+        for name in names:
+            store.open_campaign(given.campaign(name))
     asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
     with (
         closing(psycopg.connect(new_postgresql_url.replace("+psycopg", ""))) as connection,

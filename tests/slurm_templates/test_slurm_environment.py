@@ -150,7 +150,7 @@ _TEXT = st.text(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(_TEXT, min_size=5, max_size=40))
 def test_any_values_arrive_byte_by_byte(values: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +160,7 @@ def test_any_values_arrive_byte_by_byte(values: list[str]) -> None:
         assert sorted(p.name for p in Path(folder).iterdir()) == ["job.sh", "run.exit", "run.out"]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(_TEXT, min_size=1, max_size=20))
 def test_any_arguments_arrive_byte_by_byte(values: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -122,14 +122,12 @@ def _partitions(system: System) -> Iterator[str]:
 def _controller(cluster: Cluster, system: System) -> Iterator[Mapping[str, str]]:
     """A controller of such a machine, beside that of the tests' cluster, whose key it shares."""
     name = f"like-{system.name}"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+
     environment = cluster.variant(
         name,
         ClusterName=system.name,
         SlurmctldHost=f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
-        SlurmctldPort=str(port),
+        SlurmctldPort=cluster.spare_port,
         StateSaveLocation=str(cluster.folder / name / "state"),
         SlurmctldPidFile=str(cluster.folder / name / "pid"),
         SlurmctldLogFile=str(cluster.folder / name / "log"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, wait_for
 
 from commtune.errors import UserError
 from commtune.model import JobScheduler
@@ -298,8 +297,7 @@ def test_the_controller_gets_signals_and_its_status_is_the_jobs(
     assert started.stdout.readline() == "ready 1\n"
     if sent is not None:
         # The controller may be ready before bash is.
-        while not catches(started.pid, sent):
-            time.sleep(0.01)
+        wait_for(lambda: catches(started.pid, sent), "bash")
         started.send_signal(sent)
     said = started.communicate(timeout=PATIENCE_S)[0]
     assert started.returncode == code

@@ -33,9 +33,7 @@ PRESENCE = {
 }  # fmt: skip
 
 
-@cache
-def preset(name: str) -> Space:
-    return load_space(name)
+preset = cache(load_space)
 
 
 def found(space: Space, samples: int) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import sys
@@ -15,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 from components import require_component
-from json_schemas import check_shipped_schema
+from json_schemas import check_by_schema
 from waiting import PATIENCE_S
 
 from commtune import process
@@ -43,9 +42,7 @@ PROMISED = {
 }  # fmt: skip
 
 
-@cache
-def preset(name: str) -> Space:
-    return load_space(name)
+preset = cache(load_space)
 
 
 def declared_variables(space: Space) -> set[str]:
@@ -145,25 +142,19 @@ def test_sockets_have_a_limit() -> None:
     assert not nccl.check({"NCCL_SOCKET_NTHREADS": "16", "NCCL_NSOCKS_PERTHREAD": "4"})
 
 
-def test_the_json_schema_is_up_to_date() -> None:
-    check_shipped_schema("spaces/space")
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_editors_accept_a_preset(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     up = "../" * len(file.relative_to(str(PACKAGE)).parts[1:])
     assert text.startswith(f"# yaml-language-server: $schema={up}space.schema.json\n")
-    schema = json.loads((PACKAGE / "space.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))
+    check_by_schema("spaces/space", yaml.safe_load(text))
 
 
 def test_editors_refuse_an_unknown_key() -> None:
-    schema = json.loads((PACKAGE / "space.schema.json").read_text(encoding="utf-8"))
     wrong: dict[str, Any] = {"space": 1, "name": "x", "library": "y"}
     wrong["parameters"] = [{"name": "A", "kind": "bool", "speling": "n/y"}]
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(schema).validate(wrong)
+        check_by_schema("spaces/space", wrong)
 
 
 @cache

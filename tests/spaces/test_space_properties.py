@@ -189,7 +189,7 @@ def legal_space(document: dict[str, Any]) -> tuple[Space, list[Environment]]:
 
 
 @given(documents())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_enumerating_and_counting_agree_with_brute_force(document: dict[str, Any]) -> None:
     space, expected = legal_space(document)
     found = list(space.configurations())
@@ -200,7 +200,7 @@ def test_enumerating_and_counting_agree_with_brute_force(document: dict[str, Any
 
 
 @given(documents())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_space_without_its_default_is_refused(document: dict[str, Any]) -> None:
     inside = frozenset() in brute_force(document)
     try:
@@ -213,7 +213,7 @@ def test_a_space_without_its_default_is_refused(document: dict[str, Any]) -> Non
 
 
 @given(documents())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_check_accepts_exactly_the_legal_configurations(document: dict[str, Any]) -> None:
     space, expected = legal_space(document)
     for values in itertools.islice(everything(document), 300):
@@ -223,7 +223,7 @@ def test_check_accepts_exactly_the_legal_configurations(document: dict[str, Any]
 
 
 @given(documents())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_assignments_and_configurations_correspond(document: dict[str, Any]) -> None:
     space, _ = legal_space(document)
     for configuration in itertools.islice(space.configurations(), 200):
@@ -236,7 +236,7 @@ def test_assignments_and_configurations_correspond(document: dict[str, Any]) -> 
 
 
 @given(documents(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_samples_are_legal(document: dict[str, Any], seed: int) -> None:
     space, expected = legal_space(document)
     rng = random.Random(seed)
@@ -263,7 +263,7 @@ def test_samples_are_uniform_in_spite_of_conditions() -> None:
 
 
 @given(documents(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_narrowing_keeps_what_has_the_kept_values(
     document: dict[str, Any], data: st.DataObject
 ) -> None:

@@ -91,6 +91,12 @@ class CommandLine:
             out, err = child.communicate(timeout=PATIENCE_S)
         return Said(child.returncode, out, err)
 
+    def succeed(self, *arguments: str) -> Said:
+        """Runs a command that must come to a good end."""
+        said = self(*arguments)
+        assert said.code == 0, said.out + said.err
+        return said
+
     def resume_briefly(self) -> Said:
         """Goes on with the campaign until it made another run, and ends it like Ctrl-C."""
         with self.start("tune", "campaign.yaml") as child:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 import commtune
@@ -24,7 +25,7 @@ from commtune.systems.findings import FindingFile
 from commtune.systems.reference_settings import ReferenceSettingsFile
 from commtune.systems.schema import System
 
-_MODELS: dict[str, type[BaseModel]] = {
+MODELS: dict[str, type[BaseModel]] = {
     "spaces/space": SpaceDocument,
     "spaces/catalogue/catalogue": Catalogue,
     "systems/system": System,
@@ -40,13 +41,19 @@ def check_shipped_schema(name: str) -> None:
     assert shipped == _text(name), "write it again: python tests/support/json_schemas.py"
 
 
+def check_by_schema(name: str, data: object) -> None:
+    """Raises ``jsonschema.ValidationError`` where editors would underline something."""
+    schema = json.loads(_file(name).read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(data)
+
+
 def _file(name: str) -> Path:
     return _PACKAGE / f"{name}.schema.json"
 
 
 def _text(name: str) -> str:
     _describe_keys(Model)
-    schema = _MODELS[name].model_json_schema()
+    schema = MODELS[name].model_json_schema()
     if name == "spaces/space":
         _add_parameters_by_facts(schema)
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -107,5 +114,5 @@ def _by_facts(definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for known in _MODELS:
+    for known in MODELS:
         _file(known).write_text(_text(known), encoding="utf-8")

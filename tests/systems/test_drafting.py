@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from seen_machines import A100_NODE, GIB, LOGIN_NODE
 
@@ -145,7 +145,6 @@ def test_a_partition_that_is_not_listed() -> None:
         draft_description("new", BARE, DAY, "boost")
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40), st.text(max_size=12))
 def test_whatever_a_machine_calls_its_parts(processor: str, port: str) -> None:
     ports = tuple(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from held_campaigns import hold, record
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
+from stores import opened_store
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import Database, open_database
+from commtune.db.connection.engine import Database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
 from commtune.model import (
     Configuration,
@@ -26,22 +27,15 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces.customizing import customize_space
-from commtune.spaces.loading import build_space
-from commtune.spaces.space import Space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 
-SPACE = """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
   - {name: ALGORITHM, kind: choice, values: [ring, tree, hang, bad], source: test}
   - {name: NOTHING, kind: integer, range: [1, 9], source: test}
   - {name: NEITHER, kind: bool, source: test}
-"""
+""")
 SIZES = (8, 1024, 65536, 1048576)
 
 
@@ -75,21 +69,14 @@ class Laboratory:
 
 
 @pytest.fixture
-def space() -> Space:
-    return build_space(parse_document(SPACE))
-
-
-@pytest.fixture
-def laboratory(tmp_path: Path, space: Space) -> Iterator[Laboratory]:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def laboratory(store: Store) -> Laboratory:
     plan = Plan(
         name="test",
-        space=space,
+        space=SPACE,
         workload=Workload(Operation.ALLREDUCE, SIZES),
         budget=Budget(search_s=40, ablation_s=10, confirmation_s=20),
     )
-    yield Laboratory(database, plan, SyntheticBenchmark(truth, VirtualClock()))
-    database.close()
+    return Laboratory(store.database, plan, SyntheticBenchmark(truth, VirtualClock()))
 
 
 def test_finds_and_confirms_what_is_there(laboratory: Laboratory) -> None:
@@ -145,18 +132,17 @@ def test_two_machine_speeds_are_compared_within_each(laboratory: Laboratory) -> 
 def test_claims_nothing_where_nothing_is(tmp_path: Path, laboratory: Laboratory) -> None:
     claimed = 0
     for seed in range(20):
-        database = open_database(f"sqlite:///{tmp_path}/{seed}.db")
-        benchmark = SyntheticBenchmark(
-            lambda _, size: 1e-6 + size / 5e9,
-            VirtualClock(),
-            seed=seed,
-            noise=0.08,
-            slow_share=0.3 if seed % 2 else 0.0,
-        )
-        plan = replace(laboratory.plan, seed=seed, budget=Budget(15, 5, 8))
-        report = Laboratory(database, plan, benchmark).run()
-        claimed += any(p.verdict is Verdict.FASTER for p in report.profiles)
-        database.close()
+        with opened_store(tmp_path / f"{seed}.db") as store:
+            benchmark = SyntheticBenchmark(
+                lambda _, size: 1e-6 + size / 5e9,
+                VirtualClock(),
+                seed=seed,
+                noise=0.08,
+                slow_share=0.3 if seed % 2 else 0.0,
+            )
+            plan = replace(laboratory.plan, seed=seed, budget=Budget(15, 5, 8))
+            report = Laboratory(store.database, plan, benchmark).run()
+            claimed += any(p.verdict is Verdict.FASTER for p in report.profiles)
     # At most 5 % of campaigns may claim anything: 5 or more of 20 happen once in 380 such tests.
     assert claimed < 5
 

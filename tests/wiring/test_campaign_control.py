@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import database_values as given
 import pytest
 from quiet import QuietReporter
 
-from commtune.db.connection.engine import open_database
 from commtune.db.records import CampaignRecord
+from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged
 from commtune.wiring.campaign_control import controlled_campaign
 
@@ -22,19 +20,18 @@ class _Listener(QuietReporter):
         self.said.append(message)
 
 
-def test_what_will_be_measured_is_said_only_where_something_will_be(tmp_path: Path) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def test_what_will_be_measured_is_said_only_where_something_will_be(store: Store) -> None:
+    database = store.database
 
     def said(record: CampaignRecord) -> list[str]:
         tell = _Listener()
         with controlled_campaign(database, record, tell, take_over=False, remarks=["budget"]) as (
-            store,
+            held,
             number,
         ):
-            if not list(store.runs(number)):
-                store.add_trial(number, 1, given.TUNED, "user")
-                store.start_runs(number, [given.request()], "s1")
-                store.finish_run(number, given.result(), "allreduce")
+            if not list(held.runs(number)):
+                held.add_trial(number, 1, given.TUNED, "user")
+                given.add_run(held, number)
         return tell.said
 
     first = given.campaign()
@@ -47,4 +44,3 @@ def test_what_will_be_measured_is_said_only_where_something_will_be(tmp_path: Pa
     with pytest.raises(CampaignChanged), refused:
         pass
     assert tell.said == []
-    database.close()

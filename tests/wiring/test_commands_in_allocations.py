@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
@@ -17,10 +18,7 @@ from commtune.wiring.scheduler_campaign import SchedulerCampaign
 
 
 def _tool(folder: Path) -> Path:
-    folder.mkdir()
-    tool = folder / "the-tool"
-    tool.write_text(f"#!/bin/sh\necho {folder.name}\n")
-    tool.chmod(0o755)
+    write_script(folder / "the-tool", f"echo {folder.name}")
     return folder
 
 

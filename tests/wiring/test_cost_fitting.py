@@ -7,8 +7,6 @@ from pathlib import Path
 
 import database_values as given
 import pytest
-from components import require_component
-from mpi_fixture import session_mpi
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.plan import Budget
@@ -30,14 +28,6 @@ TIMING = "{warmup: 0, min_samples: 3, max_samples: 3, time_cap: 1ms}"
 def campaign(workload: str = "ranks: 2", more: str = "") -> CampaignSpec:
     text = f"campaign: 1\nname: x\nspace: mpich-host-allreduce\nworkload: {{{workload}}}\n"
     return parse_campaign(f"{text}timing: {TIMING}\n{more}", Path.cwd())
-
-
-@pytest.fixture
-def mpi() -> MpiInstallation:
-    found = session_mpi()
-    require_component("an MPI", found is not None)
-    assert found is not None
-    return found
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.cluster.machine.description import Machine
@@ -25,7 +26,7 @@ from commtune.wiring import benchmark_setup, campaign_records, gpu_toolchains, s
 from commtune.wiring.gpu_toolchains import _describe_gpu_support, check_backends
 from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
-_NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
+_NVCC = "echo 'Cuda compilation tools, release 13.0, V13.0.88'"
 _PREFIX = Path("/opt/mpi")
 OPENMPI = MpiInstallation(
     MpiFlavour.OPENMPI, "4.1.6", _PREFIX, _PREFIX / "bin/mpicxx", _PREFIX / "bin/mpirun"
@@ -47,10 +48,7 @@ def machine(gpus: int = 4, driver: str = "580.95.05") -> Machine:
 @pytest.fixture
 def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
     """A machine with four GPUs, CUDA and NCCL, as far as anybody looks."""
-    compiler = tmp_path / "cuda" / "bin" / "nvcc"
-    compiler.parent.mkdir(parents=True)
-    compiler.write_text(_NVCC)
-    compiler.chmod(0o755)
+    write_script(tmp_path / "cuda" / "bin" / "nvcc", _NVCC)
     header = tmp_path / "nccl" / "include" / "nccl.h"
     header.parent.mkdir(parents=True)
     numbers = {"MAJOR": 2, "MINOR": 28, "PATCH": 9}

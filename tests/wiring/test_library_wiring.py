@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,6 @@ from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaig
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.library_versions import probe_library_versions, versions_in
@@ -126,13 +124,6 @@ def test_a_version_that_is_not_known_cuts_nothing(
         assert space_fitting.fit_campaign(fitted, NO_MPI) == fitted
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
-    yield Store(opened)
-    opened.close()
-
-
 def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> CampaignSpec:
     """A campaign as it goes on by what is stored of it, if that isn't another question."""
     begun = partial(library_versions.begun_with, store.database.whole_url, asked.plan.name)
@@ -140,8 +131,7 @@ def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> Campaig
     handle = store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
     if not values.count(store, "trials"):  # a good run binds it to its question
         store.add_trial(handle.id, 0, DEFAULT, "baseline")
-        store.start_runs(handle.id, [values.request(configuration=DEFAULT, trial=0)], "s1")
-        store.finish_run(handle.id, values.result(), "allreduce")
+        values.add_run(store, handle.id, values.request(configuration=DEFAULT, trial=0))
     return fitted
 
 
@@ -218,7 +208,7 @@ def test_campaigns_begun_before_versions_were_stored_are_asked_as_ever(
 
 
 def test_commands_look_into_their_database(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mpi = session_mpi()
     require_component("MPICH's wheel", mpi is not None and mpi.origin == "wheel:mpich")
@@ -232,7 +222,7 @@ def test_commands_look_into_their_database(
     # Nothing can be built that could be asked.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(_NOWHERE))
-    spec, _ = prepare_campaign(load_campaign(file), f"sqlite:///{tmp_path}/campaigns.db")
+    spec, _ = prepare_campaign(load_campaign(file), url)
     assert spec.versions == {"ucx": "1.13.1"}
     spec, _ = prepare_campaign(load_campaign(file), f"sqlite:///{tmp_path}/others.db")
     assert spec.versions == {}
@@ -308,12 +298,10 @@ def test_a_recording_is_replayed_with_the_versions_that_it_was_made_with(tmp_pat
         "budget: {search: 2s, ablation: 100ms, confirmation: 1s, trials: 1}\n"
     )
     commtune = CommandLine(tmp_path, extra={_GIVEN_VARIABLE: "ucx=1.13.1"})
-    recorded = commtune("record", "campaign.yaml", "--runs", "6", "--out", "x.jsonl.gz")
-    assert recorded.code == 0, recorded.err
+    recorded = commtune.succeed("record", "campaign.yaml", "--runs", "6", "--out", "x.jsonl.gz")
     assert "of 3 configurations" in recorded.out
     del commtune.extra[_GIVEN_VARIABLE]
-    replayed = commtune("tune", "campaign.yaml", "--replay", "x.jsonl.gz")
-    assert replayed.code == 0, replayed.err
+    replayed = commtune.succeed("tune", "campaign.yaml", "--replay", "x.jsonl.gz")
     assert "ucx 1.13.1 does not read it" in replayed.err
 
 

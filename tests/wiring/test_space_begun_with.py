@@ -7,7 +7,6 @@ from pathlib import Path
 import database_values as values
 import pytest
 
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.wiring import space_fitting
 
@@ -22,22 +21,18 @@ _CASES = {
 
 @pytest.mark.parametrize("case", _CASES)
 def test_a_campaign_goes_on_with_the_preset_that_it_was_begun_with(
-    case: str, tmp_path: Path
+    case: str, store: Store, url: str
 ) -> None:
     space, changes, expected = _CASES[case]
-    opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
     plain = {"name": space, "version": 1, "library": "whatever"}
-    Store(opened).open_campaign(values.campaign("stored", space=plain, **changes))
-    assert space_fitting.preset_begun_with(opened.whole_url, "stored", "openmpi") == expected
-    assert space_fitting.preset_begun_with(opened.whole_url, "another", "openmpi") == "openmpi"
-    opened.close()
+    store.open_campaign(values.campaign("stored", space=plain, **changes))
+    assert space_fitting.preset_begun_with(url, "stored", "openmpi") == expected
+    assert space_fitting.preset_begun_with(url, "another", "openmpi") == "openmpi"
 
 
-def test_campaigns_from_before_spaces_had_names_get_today_s(tmp_path: Path) -> None:
-    opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
-    Store(opened).open_campaign(values.campaign("stored"))
-    assert space_fitting.preset_begun_with(opened.whole_url, "stored", "openmpi") == "openmpi"
-    opened.close()
+def test_campaigns_from_before_spaces_had_names_get_today_s(store: Store, url: str) -> None:
+    store.open_campaign(values.campaign("stored"))
+    assert space_fitting.preset_begun_with(url, "stored", "openmpi") == "openmpi"
 
 
 def test_without_a_database_it_is_today_s(tmp_path: Path) -> None:

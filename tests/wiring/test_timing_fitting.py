@@ -262,22 +262,12 @@ def test_a_campaign_that_goes_on_is_timed_as_it_was_begun(
     assert other.plan.timing == plan.timing and other.timing_choice is None
 
 
-def test_a_way_that_was_named_and_is_named_no_more_is_that_of_before(
-    mpi: MpiInstallation, tmp_path: Path, store: Store, url: str
+@pytest.mark.parametrize("named", ["", "timing: {mode: batched, operations: 50}\n"])
+def test_a_campaign_that_chose_nothing_goes_on_as_it_was_begun(
+    mpi: MpiInstallation, tmp_path: Path, store: Store, url: str, named: str
 ) -> None:
-    """As after a choice, with the way that was chosen named for some time."""
-    plan = campaign(more="timing: {mode: batched, operations: 50}\n").plan
-    what = {"workload": plan.workload.plain(), "timing": plan.timing.plain()}
-    store.open_campaign(given.campaign("x", what=what))
-    going = fit_to_cost(campaign(), replace(mpi, launcher=tmp_path / "mpiexec"), url)
-    assert going.plan.timing == plan.timing
-    assert going.timing_choice is None
-
-
-def test_a_campaign_that_chose_nothing_goes_on_one_by_one(
-    mpi: MpiInstallation, tmp_path: Path, store: Store, url: str
-) -> None:
-    plan = campaign().plan
+    """Named: as after a choice, with the way that was chosen named for some time."""
+    plan = campaign(more=named).plan
     what = {"workload": plan.workload.plain(), "timing": plan.timing.plain()}
     store.open_campaign(given.campaign("x", what=what))
     going = fit_to_cost(campaign(), replace(mpi, launcher=tmp_path / "mpiexec"), url)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_files import write_script
 
 from commtune.campaign.loading import parse_campaign
 from commtune.cluster.machine.description import describe_machine
@@ -20,9 +21,8 @@ from commtune.wiring.library_versions import with_versions
 def test_versions_are_asked_on_the_campaigns_machine_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, wrapper = tmp_path / "asked", tmp_path / "mpicxx"
-    wrapper.write_text(f"#!/bin/sh\ntouch {asked}\nexit 1\n")
-    wrapper.chmod(0o755)
+    asked = tmp_path / "asked"
+    wrapper = write_script(tmp_path / "mpicxx", f"touch {asked}\nexit 1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     mpi = MpiInstallation(MpiFlavour.OPENMPI, "5.0.11", tmp_path, wrapper, tmp_path / "mpiexec")

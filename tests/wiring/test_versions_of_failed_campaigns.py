@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import database_values as values
 
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Outcome
 from commtune.wiring import library_versions
 
 
-def test_what_a_failing_default_could_not_tell_is_asked_again(tmp_path: Path) -> None:
-    opened = open_database(f"sqlite:///{tmp_path / 'campaigns.db'}")
-    store, url = Store(opened), opened.whole_url
+def test_what_a_failing_default_could_not_tell_is_asked_again(store: Store, url: str) -> None:
+
     for name, cut in (("unknown", {}), ("known", {"ucx": "1.20.1"})):
         record = values.campaign()
         space = {**record.space, "cut_to": cut}
@@ -29,4 +26,3 @@ def test_what_a_failing_default_could_not_tell_is_asked_again(tmp_path: Path) ->
             assert before == (cut or None)  # the campaign may begin anew: so nothing binds it
             store.finish_run(campaign_id, values.result(run_id, outcome=outcome), "allreduce")
         assert library_versions.begun_with(url, name) == cut
-    opened.close()

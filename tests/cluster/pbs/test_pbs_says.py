@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 
 from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.pbs.client import PbsFault, PbsScheduler
@@ -140,8 +141,7 @@ def test_a_node_that_is_down() -> None:
 def _pbs_that_says(folder: Path, program: str, text: str, code: int) -> PbsScheduler:
     """PBS's program in the words of a recording."""
     (folder / "said").write_text(text)
-    (folder / program).write_text(f"#!/bin/sh\ncat '{folder}/said'\nexit {code}\n")
-    (folder / program).chmod(0o755)
+    write_script(folder / program, f"cat '{folder}/said'\nexit {code}")
     return PbsScheduler({"PATH": f"{folder}:{os.environ['PATH']}"}, user="tuner")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fake_slurm.driver import BEGIN, UNREACHABLE, FakeSlurm, Fate
+from made_files import write_script
 from played_jobs import HEADER, Laboratory, block, collected, outcomes, play
 
 from commtune.cluster.jobs.submission import job_name, key_in, new_key
@@ -153,10 +154,8 @@ def test_why_a_job_can_never_start_is_said_though_it_can_not_be_taken_back(
     laboratory.fake.next(Fate(wait_s=None, waits_for="BadConstraints"))
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
-    scancel = laboratory.folder / "broken" / "scancel"
-    scancel.parent.mkdir()
-    scancel.write_text("#!/bin/sh\necho 'Unable to contact slurm controller'\nexit 1\n")
-    scancel.chmod(0o755)
+    said = "echo 'Unable to contact slurm controller'\nexit 1"
+    scancel = write_script(laboratory.folder / "broken" / "scancel", said)
     environment = laboratory.fake.environment
     path = f"{scancel.parent}:{environment['PATH']}"
     jobs.stop_policy.scheduler = SlurmScheduler({**environment, "PATH": path})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from chained_allocations import NEVER, Chain, ended
-from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
+from fake_slurm.driver import TIMED_OUT, UNREACHABLE, Fate
 
 from commtune.cluster.jobs.submission import key_in, new_key
 from commtune.cluster.placement import expand_hosts
@@ -21,11 +21,6 @@ from commtune.model import JobKind, JobRecord, JobStage
 
 WAITS = Fate(wait_s=None)
 REFUSED = "sbatch: error: Batch job submission failed: Invalid partition name specified\n"
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Chain:
-    return Chain(FakeSlurm(tmp_path / "slurm", fate=NEVER), tmp_path)
 
 
 # The script

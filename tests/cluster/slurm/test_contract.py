@@ -51,10 +51,6 @@ class Site:
     accounts_down: Callable[[], dict[str, str]]
 
     @property
-    def submission(self) -> SlurmScheduler:
-        return SlurmScheduler(self.environment)
-
-    @property
     def queue(self) -> SlurmScheduler:
         return SlurmScheduler(self.environment)
 
@@ -66,7 +62,7 @@ class Site:
 
     def submit(self, command: str, *options: str, given: Sequence[str] = ()) -> str:
         script = self.script(command, *options)
-        return self.submission.submit(script, folder=self.folder, options=given)
+        return self.queue.submit(script, folder=self.folder, options=given)
 
     def until(self, job: str, state: JobState) -> QueueSnapshot:
         def seen() -> QueueSnapshot | None:
@@ -77,7 +73,7 @@ class Site:
 
     def accounts(self, job: str, state: JobState) -> tuple[AccountedJob, ...]:
         def told() -> tuple[AccountedJob, ...]:
-            records = SlurmScheduler(self.environment).account([job], time.time() - 3600)
+            records = self.queue.account([job], time.time() - 3600)
             # For some seconds, the accounts name only the node that the script ran on.
             complete = all(len(expand_hosts(one.node_list)) == one.node_count for one in records)
             return records if state_in_accounts(records, job).state is state and complete else ()
@@ -123,7 +119,7 @@ def test_a_job_runs_in_its_folder_and_is_seen_running(site: Site) -> None:
     file = site.folder / f"said-{job}.txt"
     wait_for(lambda: file.exists() and file.read_text().endswith("\n"), "what it says")
     assert file.read_text().split() == [job, "2", "n[1-2]", str(site.folder)]
-    site.submission.cancel([job])
+    site.queue.cancel([job])
 
 
 def test_how_jobs_ended(site: Site) -> None:
@@ -149,7 +145,7 @@ def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
     job, other = site.submit(beat, "--nodes=1"), site.submit(SLEEP, "--nodes=1")
     site.until(other, JobState.RUNNING)
     wait_for((site.folder / "beat").exists, "its beat")
-    site.submission.cancel([job, NOWHERE])
+    site.queue.cancel([job, NOWHERE])
     site.until(job, JobState.CANCELLED)
     assert site.until(other, JobState.RUNNING)
     (record,) = site.accounts(job, JobState.CANCELLED)
@@ -158,8 +154,8 @@ def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
     last = (site.folder / "beat").read_text()
     time.sleep(0.3)
     assert (site.folder / "beat").read_text() == last, "it still runs"
-    site.submission.cancel([job])
-    site.submission.cancel([other])
+    site.queue.cancel([job])
+    site.queue.cancel([other])
 
 
 def test_a_job_that_never_started_is_cancelled(site: Site) -> None:
@@ -167,7 +163,7 @@ def test_a_job_that_never_started_is_cancelled(site: Site) -> None:
     (seen,) = site.until(job, JobState.NEVER_STARTED).parts(job)
     assert (seen.observed.reason, seen.observed.started_at) == ("JobHeldUser", None)
     assert (seen.node_list, seen.node_count) == ("", 1)
-    site.submission.cancel([job])
+    site.queue.cancel([job])
     (seen,) = site.until(job, JobState.CANCELLED).parts(job)
     assert seen.observed.started_at is None
     (record,) = site.accounts(job, JobState.CANCELLED)
@@ -182,8 +178,8 @@ def test_what_is_not_there_is_absent(site: Site) -> None:
         assert answer.complete
         assert answer.state_of(NOWHERE).state is JobState.ABSENT
     assert site.queue.poll([NOWHERE, job]).state_of(job).state is not JobState.ABSENT
-    assert SlurmScheduler(site.environment).account([NOWHERE], time.time() - 3600) == ()
-    site.submission.cancel([NOWHERE])
+    assert site.queue.account([NOWHERE], time.time() - 3600) == ()
+    site.queue.cancel([NOWHERE])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +203,7 @@ def test_names_come_back_as_they_went(site: Site, text: str) -> None:
     assert seen.name == text
     assert [one.number for one in site.queue.poll().jobs if one.name == text] == [job]
     assert not list(site.folder.glob("RAN"))
-    site.submission.cancel([job])
+    site.queue.cancel([job])
 
 
 def test_options_stand_in_the_script_too(site: Site) -> None:
@@ -216,13 +212,13 @@ def test_options_stand_in_the_script_too(site: Site) -> None:
     assert seen.name == "from-the-script"
     over = site.submit("true", "--job-name=script", "--hold", given=["--job-name=line"])
     assert site.queue.poll([over]).parts(over)[0].name == "line"
-    site.submission.cancel([job, over])
+    site.queue.cancel([job, over])
 
 
 def test_a_job_that_would_be_taken(site: Site) -> None:
     before = {job.number for job in site.queue.poll().jobs}
     script = site.script("true", "--nodes=2")
-    said = site.submission.test_only(script, folder=site.folder)
+    said = site.queue.test_only(script, folder=site.folder)
     assert "to start at" in said
     assert "on nodes n" in said
     assert "sbatch" not in said
@@ -242,7 +238,7 @@ def test_a_job_that_can_not_be(site: Site, option: str, words: str) -> None:
         site.submit("true", option)
     assert (caught.value.error, caught.value.perhaps_accepted) == (SlurmError.REFUSED, False)
     with pytest.raises(SlurmFault) as tested:
-        site.submission.test_only(site.script("true", option), folder=site.folder)
+        site.queue.test_only(site.script("true", option), folder=site.folder)
     assert tested.value.error is SlurmError.REFUSED
 
 
@@ -258,11 +254,11 @@ def test_our_jobs_are_found_without_their_numbers(site: Site) -> None:
     assert [one.number for one in site.queue.poll().jobs if one.name == "ours-1a2b"] == [job]
     assert SlurmScheduler(site.environment, user=65533).poll().jobs == ()
     assert SlurmScheduler(site.environment, user=65533).poll([job]).jobs == ()
-    accounting, since = SlurmScheduler(site.environment), time.time() - 3600
+    since = time.time() - 3600
     wait_for(
-        lambda: [r for r in accounting.account(None, since) if r.number == job], "its account"
+        lambda: [r for r in site.queue.account(None, since) if r.number == job], "its account"
     )
-    site.submission.cancel([job])
+    site.queue.cancel([job])
 
 
 def test_a_node_that_dies(site: Site) -> None:
@@ -275,7 +271,7 @@ def test_a_node_that_dies(site: Site) -> None:
     assert site.queue.failed_nodes(["n1"]) == frozenset()
     elsewhere = site.submit(SLEEP, "--nodes=2", "--exclude=n2")
     assert site.until(elsewhere, JobState.RUNNING).parts(elsewhere)[0].node_list == "n[1,3]"
-    site.submission.cancel([elsewhere])
+    site.queue.cancel([elsewhere])
 
 
 def test_accounts_that_are_off_or_down(site: Site) -> None:

@@ -7,19 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chained_allocations import NEVER, Chain, ended
-from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
+from chained_allocations import Chain, ended
+from fake_slurm.driver import TIMED_OUT, UNREACHABLE, Fate
 
 from commtune.cluster.jobs.submission import job_name, new_key
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.errors import AllocationOver
 from commtune.model import JobStage
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Chain:
-    return Chain(FakeSlurm(tmp_path / "slurm", fate=NEVER), tmp_path)
-
 
 # In an allocation
 

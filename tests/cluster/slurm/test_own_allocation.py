@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from made_files import write_script
 from slurm_cluster import Cluster
 
 from commtune.cluster.placement import Topology
@@ -34,8 +35,7 @@ def test_where_slurm_does_not_tell_its_time_the_nodes_clock_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     if said:
-        (tmp_path / "sdiag").write_text(f"#!/bin/sh\n{said}\n")
-        (tmp_path / "sdiag").chmod(0o755)
+        write_script(tmp_path / "sdiag", said)
     monkeypatch.setenv("PATH", str(tmp_path))
     own = find_allocation(_JOB | _TOLD, lambda: _BEGAN + 60)
     assert own is not None

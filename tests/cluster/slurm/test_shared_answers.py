@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from fake_slurm.driver import FakeSlurm
+from made_files import write_script
 from slurm_cluster import Cluster
 from waiting import wait_for
 
@@ -124,10 +125,8 @@ def test_campaigns_that_begin_together_ask_once_about_the_site(
 
 def test_that_slurm_does_not_answer_is_asked_once(slurm: Cluster, tmp_path: Path) -> None:
     programs = tmp_path / "programs"
-    programs.mkdir()
-    counted = f'#!/bin/sh\necho asked >>{tmp_path}/asked\nexec /usr/bin/squeue "$@"\n'
-    (programs / "squeue").write_text(counted)
-    (programs / "squeue").chmod(0o755)
+    counted = f'echo asked >>{tmp_path}/asked\nexec /usr/bin/squeue "$@"'
+    write_script(programs / "squeue", counted)
     campaign = _shared(slurm, tmp_path, 600.0)
     silent = {**slurm.impatient, "PATH": f"{programs}:{slurm.environment['PATH']}"}
     campaign = replace(campaign, environment=silent)
@@ -187,9 +186,7 @@ def test_programs_of_two_installations_do_not_answer_for_each_other(
 ) -> None:
     files = set()
     for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "squeue").write_text("#!/bin/sh\n")
-        (tmp_path / name / "squeue").chmod(0o755)
+        write_script(tmp_path / name / "squeue", "")
         monkeypatch.setenv("PATH", str(tmp_path / name))
         files.add(SharedAnswer.of("squeue", tmp_path, "test", 600.0).file)
     assert len(files) == 2

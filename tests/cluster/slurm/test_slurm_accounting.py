@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_files import write_script
 
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.placement import expand_readable_hosts
@@ -126,9 +127,7 @@ def test_order_and_repetition_do_not_matter(seen: list[AccountedJob], chance: ob
 
 def sacct(folder: Path, text: str) -> SlurmScheduler:
     """Asks a sacct that does this."""
-    file = folder / "sacct"
-    file.write_text("#!/bin/sh\n" + text)
-    file.chmod(0o755)
+    write_script(folder / "sacct", text)
     return SlurmScheduler({"PATH": f"{folder}:{os.environ['PATH']}"})
 
 
@@ -145,7 +144,7 @@ def sacct(folder: Path, text: str) -> SlurmScheduler:
     ],
 )
 def test_whether_accounts_are_kept(tmp_path: Path, says: str, kept: bool) -> None:
-    assert sacct(tmp_path, says + "\n").has_accounts() is kept
+    assert sacct(tmp_path, says).has_accounts() is kept
 
 
 def test_no_sacct_no_accounts(tmp_path: Path) -> None:

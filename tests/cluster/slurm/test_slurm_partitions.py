@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from made_files import write_script
 from slurm_cluster import Cluster
 from slurm_config import CPUS
 
@@ -138,12 +139,10 @@ def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster) -> None:
 
 
 def test_where_slurm_does_not_answer_no_node_is_left_out(tmp_path: Path) -> None:
-    sinfo = tmp_path / "sinfo"
     assert choose_nodes({"PATH": str(tmp_path)}, "", 2) == NodeChoice()
-    sinfo.write_text(
-        "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact controller'\nexit 1\n"
+    write_script(
+        tmp_path / "sinfo", "echo 'slurm_load_partitions: Unable to contact controller'\nexit 1"
     )
-    sinfo.chmod(0o755)
     assert choose_nodes({"PATH": f"{tmp_path}:/bin"}, "", 2) == NodeChoice()
 
 

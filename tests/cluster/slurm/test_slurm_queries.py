@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_files import write_script
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.scheduler import PollBackoff, QueueSnapshot
@@ -220,14 +221,12 @@ def test_waits_grow_while_nothing_happens_and_differ_by_chance() -> None:
 
 def squeue(folder: Path, text: str) -> dict[str, str]:
     """An environment whose squeue does this."""
-    file = folder / "squeue"
-    file.write_text("#!/bin/sh\n" + text)
-    file.chmod(0o755)
+    write_script(folder / "squeue", text)
     return {"PATH": f"{folder}:{BIN['PATH']}"}
 
 
 def test_a_controller_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    queue = SlurmScheduler(squeue(tmp_path, "sleep 60\n"), timeout_s=0.3)
+    queue = SlurmScheduler(squeue(tmp_path, "sleep 60"), timeout_s=0.3)
     with pytest.raises(SlurmFault) as caught:
         queue.poll(["7"])
     assert caught.value.error is SlurmError.CONTROLLER_DOWN
@@ -241,7 +240,7 @@ def test_a_missing_squeue_is_no_passing_fault(tmp_path: Path) -> None:
 
 def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
-    queue = SlurmScheduler(squeue(tmp_path, f'echo "$@" >> {calls}\n'), user=7)
+    queue = SlurmScheduler(squeue(tmp_path, f'echo "$@" >> {calls}'), user=7)
     assert queue.poll([]) == QueueSnapshot()
     assert not calls.exists()
     assert queue.poll([str(n) for n in range(5000)]) == QueueSnapshot()
@@ -250,7 +249,7 @@ def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
 
 
 def test_a_failure_says_which_program_said_what(tmp_path: Path) -> None:
-    environment = squeue(tmp_path, "echo strange things >&2\nexit 3\n")
+    environment = squeue(tmp_path, "echo strange things >&2\nexit 3")
     with pytest.raises(SlurmFault, match=r"(?m)^squeue: .*: strange things$") as caught:
         SlurmScheduler(environment).poll()
     assert caught.value.error is SlurmError.OTHER

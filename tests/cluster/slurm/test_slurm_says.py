@@ -47,11 +47,6 @@ def queue(cluster: Cluster) -> SlurmScheduler:
     return SlurmScheduler(cluster.environment)
 
 
-@pytest.fixture(scope="module")
-def accounting(cluster: Cluster) -> SlurmScheduler:
-    return SlurmScheduler(cluster.environment)
-
-
 def ids_in(answer: QueueSnapshot) -> dict[str, str]:
     return {job.name: job.leader for job in answer.jobs}
 
@@ -154,12 +149,12 @@ def test_other_users_jobs_are_left_alone(queue: SlurmScheduler, jobs: dict[str, 
     assert other.poll(jobs.values()).jobs == ()
 
 
-def test_accounts_of_all_jobs(accounting: SlurmScheduler, jobs: dict[str, str]) -> None:
+def test_accounts_of_all_jobs(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     # Accounts lag by a fraction of a second.
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            check_accounts(accounting.account(jobs.values(), time.time() - 3600), jobs)
+            check_accounts(queue.account(jobs.values(), time.time() - 3600), jobs)
             return
         except (AssertionError, KeyError):
             if time.monotonic() > deadline:
@@ -167,18 +162,16 @@ def test_accounts_of_all_jobs(accounting: SlurmScheduler, jobs: dict[str, str]) 
             time.sleep(0.2)
 
 
-def test_accounts_know_only_what_is_asked_for(
-    accounting: SlurmScheduler, jobs: dict[str, str]
-) -> None:
+def test_accounts_know_only_what_is_asked_for(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     since = time.time() - 3600
-    assert accounting.account(["999999"], since) == ()
+    assert queue.account(["999999"], since) == ()
     # slurmdbd may hear of a job's step before the job, which is "allocation" until then.
     wait_for(
-        lambda: {job.name for job in accounting.account(None, since)} >= {"failed", "running"},
+        lambda: {job.name for job in queue.account(None, since)} >= {"failed", "running"},
         "both jobs' names",
     )
-    assert [job.name for job in accounting.account([jobs["failed"]], since)] == ["failed"]
-    assert accounting.has_accounts()
+    assert [job.name for job in queue.account([jobs["failed"]], since)] == ["failed"]
+    assert queue.has_accounts()
 
 
 @pytest.mark.parametrize(

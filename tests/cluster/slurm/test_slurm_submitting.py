@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from late_limits import begin_when
+from made_files import write_script
 from slurm_cluster import Cluster
 from waiting import PATIENCE_S, wait_for
 
@@ -42,8 +43,7 @@ def test_nothing_of_a_job_that_the_controller_runs_in_is_passed_on() -> None:
 def program(folder: Path, name: str, text: str) -> None:
     """A program that writes its arguments to a file beside it, then does this."""
     file = folder / name
-    file.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" "" >> {file}.calls\n{text}\n')
-    file.chmod(0o755)
+    write_script(file, f'printf "%s\\n" "$@" "" >> {file}.calls\n{text}')
 
 
 def submission(folder: Path, text: str = "echo 7") -> SlurmScheduler:

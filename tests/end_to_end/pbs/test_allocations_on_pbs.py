@@ -14,8 +14,7 @@ def _submit(campaign: OnPbs) -> None:
     # Long enough that what is done to it comes before its end.
     text = with_long_runs(ONE_CANDIDATE, 0.2).replace("confirmation: 1s", "confirmation: 20s")
     campaign.write(text)
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("submit", "campaign.yaml")
 
 
 def _until_measured(campaign: OnPbs, runs: int) -> None:
@@ -86,7 +85,6 @@ def test_where_no_second_job_may_wait_it_is_said_and_submit_goes_on(campaign: On
     assert len(campaign.jobs()) == 1
     assert "no job continues: PBS accepts no more jobs from you now" in campaign.printed()
     campaign.cluster.limit_submissions(None)
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over(300)
     campaign.check_whole(lost=False)

@@ -35,11 +35,11 @@ def test_answers_to_submissions_are_lost(campaign: OnCluster) -> None:
 def test_a_dead_controller_on_another_node_is_followed(dying: OnCluster) -> None:
     dying.write(ONE_BLOCK)
     dying.order_deaths([Death("commtune.db.storage.store:Store.start_runs")])
-    assert dying("submit", "campaign.yaml").code == 0
+    dying.succeed("submit", "campaign.yaml")
     dying.until(lambda: not dying.deaths_left() and dying.all_over(), "its death")
     # Nobody can look from another node whether the process that holds the lock lives.
     dying.cluster.drain_node("n1")
-    assert dying("submit", "campaign.yaml").code == 0
+    dying.succeed("submit", "campaign.yaml")
     dying.until_over()
     dying.check_whole()
     assert ("n2,n3",) in dying.query("SELECT DISTINCT nodes FROM runs")
@@ -47,7 +47,7 @@ def test_a_dead_controller_on_another_node_is_followed(dying: OnCluster) -> None
 
 def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnCluster) -> None:
     campaign.write(campaign.lasting(ONE_CANDIDATE, 45))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     (job,) = campaign.jobs()
     key = campaign.words.name.lower()
@@ -64,7 +64,7 @@ def test_clocks_of_nodes_differ_from_the_schedulers(campaign: OnCluster, ahead_s
     # munge forgives five minutes.
     clock = build_clock(campaign.folder, ahead_s=ahead_s)
     campaign.write(ONE_BLOCK.replace("before: '", f"before: 'export LD_PRELOAD={clock}; "))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     campaign.check_whole(lost=False)
     ((took_s, hours),) = campaign.query(
@@ -78,7 +78,7 @@ def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
     # What starting and a few blocks take on this machine, as busy as it is.
     text = with_long_runs(ONE_CANDIDATE, 0.2)
     campaign.write(text)
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     campaign.check_whole(lost=False)
     ((given,),) = campaign.query("SELECT round(sum(node_hours), 4) FROM jobs")
@@ -103,7 +103,7 @@ def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
 
 def test_the_server_is_away_while_an_allocation_runs(campaign: OnCluster) -> None:
     campaign.write(ONE_CANDIDATE)
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 6, "some runs")
     # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
     controller = campaign.controller()
@@ -139,7 +139,7 @@ def test_a_step_ends_while_the_server_is_away(campaign: OnCluster) -> None:
     # Slurm notices it a minute later; five runs that are not started would end the campaign
     # before.
     campaign.write(with_run_limit(with_long_runs(ONE_CANDIDATE, 0.2), "8s"))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 3, "some runs")
     campaign.cluster.stop_controller()
     campaign.until(lambda: not living(f"{campaign.folder}/data"), "its step to end")

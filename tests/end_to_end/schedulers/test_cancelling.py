@@ -23,8 +23,7 @@ def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnCluster) -> 
     with campaign.tuning() as tuning:
         tuning.until_at_gate("confirm")
         foreign = _foreign(campaign)
-        ended = campaign("cancel", "small")
-        assert ended.code == 0, ended.err
+        campaign.succeed("cancel", "small")
         # Its controller sees that, and hands in no more.
         assert "commtune: the campaign stops: 'commtune cancel' ended it" in tuning.ended(3)
     assert campaign.all_over()
@@ -34,7 +33,7 @@ def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnCluster) -> 
     # Slurm's numbers are used again: what the book says of ours is now somebody else's.
     with closing(sqlite3.connect(campaign.database)) as connection, connection:
         connection.execute(f"UPDATE jobs SET number = '{foreign}' WHERE stage != 'over'")
-    assert campaign("cancel", "small").code == 0
+    campaign.succeed("cancel", "small")
     campaign.open_gate()
     with campaign.tuning() as tuning:
         tuning.ended()
@@ -46,12 +45,11 @@ def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnCluster) -> Non
     # Long enough not to be over before it is cancelled.
     text = with_long_runs(ONE_CANDIDATE, 0.2)
     campaign.write(text.replace("confirmation: 1s", "confirmation: 40s"))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.jobs()) == 2, "the next allocation")
     # What lasts less than a second has no node-hours: schedulers count whole ones.
     campaign.until(lambda: campaign.records(), "a run, which is after the first second")
-    ended = campaign("cancel", "small")
-    assert ended.code == 0, ended.err
+    ended = campaign.succeed("cancel", "small")
     first, second = sorted((job.number for job in campaign.jobs()), key=int)
     assert f"small: jobs {first}, {second} ended; what was measured is kept\n" in ended.out
     assert campaign.all_over()
@@ -60,7 +58,7 @@ def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnCluster) -> Non
     campaign.check_runs()
     hours = campaign.query("SELECT stage, node_hours > 0 FROM jobs ORDER BY prepared_at")
     assert hours == [("over", 1), ("over", 0)]
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     campaign.check_whole()
 
@@ -79,8 +77,7 @@ def test_a_controller_at_its_submit_limit_is_told_first(campaign: OnCluster) -> 
         # One back-off for all of them, not one for each.
         assert campaign.cluster.count_submissions() - before <= 3
         campaign.open_gate()
-        ended = campaign("cancel", "small")
-        assert ended.code == 0, ended.err
+        campaign.succeed("cancel", "small")
         assert campaign.query("SELECT * FROM locks") == []
         assert campaign.all_over()
         known = len(campaign.jobs())
@@ -95,7 +92,7 @@ def test_a_full_disk_is_said_and_jobs_end_all_the_same(campaign: OnCluster) -> N
     for node in NODES:
         campaign.cluster.drain_node(node)
     campaign.write(ONE_BLOCK)
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     with closing(sqlite3.connect(campaign.database)) as controller:
         controller.execute("SELECT * FROM jobs")  # as a controller has it open
         full = fill(data)
@@ -108,7 +105,7 @@ def test_a_full_disk_is_said_and_jobs_end_all_the_same(campaign: OnCluster) -> N
     full.unlink()
     assert campaign("cancel", "small").out == f"small: it has no jobs in {campaign.words.name}\n"
     # Nobody has it open: SQLite can't make the files that it needs for reading, either.
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     fill(data)
     ended = campaign("cancel", "small")
     assert campaign.all_over(), ended.err

@@ -12,7 +12,7 @@ def test_an_allocation_waits_for_room_at_its_start_and_later(campaign: OnCluster
     data = campaign.on_small_disk()
     campaign.write(with_long_runs(ONE_CANDIDATE, 0.2))
     campaign.close_gate()
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     full = fill(data)
     campaign.open_gate()
     controller = f"{campaign.folder}/campaign.yaml"
@@ -63,7 +63,7 @@ def _check_nobody_is_blamed(campaign: OnCluster) -> None:
 def test_a_program_that_finds_no_room_is_not_blamed(campaign: OnCluster) -> None:
     data = campaign.on_small_disk()
     _write_with_program(campaign, _PROGRAM)
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
     full = fill(data)
     campaign.pause(5)
@@ -73,7 +73,7 @@ def test_a_program_that_finds_no_room_is_not_blamed(campaign: OnCluster) -> None
 
 def test_shared_memory_of_a_node_is_lost_for_a_while(campaign: OnCluster) -> None:
     campaign.write(with_long_runs(ONE_CANDIDATE, 0.1).replace("nodes: 2", "nodes: 1"))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 3, "some runs")
     campaign.cluster.on_nodes("mount -t tmpfs -o size=4k none /dev/shm")
     try:
@@ -95,7 +95,7 @@ def test_a_full_tmp_of_a_node_blames_nobody(campaign: OnCluster) -> None:
     tmp.chmod(0o1777)
     sets = f"before: export TMPDIR={tmp}; "
     _write_with_program(campaign, _SCRATCH + _PROGRAM, ONE_CANDIDATE.replace("before: ", sets))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
     mount = f"mount -t tmpfs -o size=4k none {tmp}; head -c 8192 /dev/zero >{tmp}/full; true"
     campaign.cluster.on_nodes(mount)

@@ -7,6 +7,7 @@ import json
 import pytest
 from campaign_texts import ONE_BLOCK
 from cluster_campaigns import OnCluster
+from made_files import write_script
 
 _SPACE = """\
 space: 1
@@ -27,15 +28,14 @@ _TEXT = (
     .replace(_NARROW, "")
     .replace("slurm: {", "slurm: {prefix: [./seen], ")
 )
-_SEES = '#!/bin/sh\nprintenv NCCL_NVLS_ENABLE >>"$HOME/ranks" || echo none >>"$HOME/ranks"\n'
+_SEES = 'printenv NCCL_NVLS_ENABLE >>"$HOME/ranks" || echo none >>"$HOME/ranks"\nexec "$@"'
 
 
 def written(campaign: OnCluster, text: str) -> None:
     """A campaign whose ranks note what they see."""
     (campaign.folder / "guarded.yaml").write_text(_SPACE)
-    (campaign.folder / "seen").write_text(f'{_SEES}exec "$@"\n')
-    (campaign.folder / "seen").chmod(0o755)
-    campaign.write(text.replace("./seen", str(campaign.folder / "seen")))
+    seen = write_script(campaign.folder / "seen", _SEES)
+    campaign.write(text.replace("./seen", str(seen)))
 
 
 def ranks_saw(campaign: OnCluster) -> set[str]:
@@ -47,8 +47,7 @@ def ranks_saw(campaign: OnCluster) -> set[str]:
 def test_a_guard_of_the_login_node_passes_and_cuts(campaign: OnCluster, command: str) -> None:
     written(campaign, _TEXT)
     campaign.extra["NCCL_NVLS_ENABLE"] = "0"
-    said = campaign(command, "campaign.yaml")
-    assert said.code == 0, said.err
+    said = campaign.succeed(command, "campaign.yaml")
     cut = "NCCL_NVLS_ENABLE=0 is set in this environment: not searched, since without effect"
     assert f"{cut} then: NCCL_NVLS_NCHANNELS\n" in said.out + said.err
     campaign.until_over()
@@ -65,8 +64,7 @@ def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnClu
     on_nodes = _TEXT.replace("before: '", "before: 'export NCCL_NVLS_ENABLE=0; ")
     assert on_nodes != _TEXT
     written(campaign, on_nodes)
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     assert "give the campaign another name" not in campaign.printed()
     campaign.check_whole()

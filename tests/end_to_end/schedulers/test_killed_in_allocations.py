@@ -49,7 +49,7 @@ def test_killed_between_any_two_steps_allocations_go_on(dying: OnCluster) -> Non
         dying.until(lambda: dying.deaths_left() < left or dying.all_over(), f"death {left}")
         if dying.deaths_left() and dying.all_over():
             submitted += 1
-            assert dying("submit", "campaign.yaml").code == 0
+            dying.succeed("submit", "campaign.yaml")
     dying.until_over()
     # Where no next allocation waits yet, or the campaign is nearly done; never in between.
     assert submitted <= 6

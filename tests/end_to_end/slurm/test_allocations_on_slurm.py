@@ -28,7 +28,7 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     following = campaign.write("3600", "next")
     says = f"$(cd {campaign.folder}; . {campaign.write(_LASTING, 'lasting.sh')})"
     campaign.write(campaign.lasting(with_long_runs(ONE_CANDIDATE, 0.8), says))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(campaign.running, "its start")
     begun = time.monotonic()
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
@@ -153,7 +153,7 @@ def _submit_requeueable(campaign: OnSlurm, before: str = "") -> str:
     """
     campaign.write(_with_held_runs(campaign).replace("before: '", f"before: '{before}"))
     campaign.cluster.limit_submissions(1)
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until(campaign.running, "its start")
     number = campaign.running()
     show = ("scontrol", "show", "job", number)
@@ -216,7 +216,7 @@ def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> 
 def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm) -> None:
     campaign.write(ONE_CANDIDATE)
     campaign.cluster.limit_submissions(1)
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     # The second run begins when the next job was refused.
     campaign.until(lambda: len(campaign.records()) > 1, "its second run")
     controller = campaign.controller()
@@ -245,7 +245,7 @@ def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm
 
 def test_a_node_dies_under_an_allocation_again_and_is_left_out(campaign: OnSlurm) -> None:
     campaign.write(with_long_runs(ONE_CANDIDATE, 0.2))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     known = campaign.folder / "data/commtune/campaigns/small/failed-nodes.json"
     known.write_text('{"n2": ["9999"]}')
     campaign.until(lambda: len(campaign.jobs()) == 2, "the next allocation")

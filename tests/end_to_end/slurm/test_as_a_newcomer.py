@@ -28,8 +28,7 @@ def made(
     extra = {"SLURM_CONF": shared_slurm.environment["SLURM_CONF"]}
     line = OnSlurm(tmp_path_factory.mktemp("finished"), extra, cluster=shared_slurm)
     line.write(ONE_BLOCK)
-    said = line("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    line.succeed("tune", "campaign.yaml")
     line.state_gain(**{VARIABLE: "ring"})
     return line
 
@@ -52,11 +51,10 @@ def test_a_refused_job_is_corrected_in_the_file(campaign: OnSlurm) -> None:
     assert campaign("submit", "--test-only", "campaign.yaml").code == 3
     campaign.write(ONE_BLOCK)
     assert "to start at" in campaign("submit", "--test-only", "campaign.yaml").out
-    said = campaign("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("tune", "campaign.yaml")
     assert campaign.query("SELECT count(*) FROM runs WHERE outcome = 'ok'") == [(4,)]
     campaign.write(ONE_BLOCK.replace("search: 100ms", "search: 200ms"))
-    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
 
 
@@ -67,8 +65,7 @@ def test_what_srun_starts_the_mpi_with_is_corrected_in_the_file(campaign: OnSlur
     assert "the default configuration failed three times in a row" in said.err
     assert "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH" in said.err
     campaign.write(ONE_BLOCK)
-    said = campaign("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("tune", "campaign.yaml")
 
 
 def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) -> None:
@@ -78,8 +75,7 @@ def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) ->
     assert said.code == 3, said
     assert "5 blocks in a row were lost" in said.err
     campaign.write(ONE_BLOCK)
-    said = campaign("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = campaign.succeed("tune", "campaign.yaml")
     assert (
         "campaign small had no successful run so far, and starts over; changed: slurm.modules"
         in (said.err)
@@ -98,8 +94,7 @@ def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> Non
     campaign.write(ONE_BLOCK)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # each node has its own
         hidden = f"{folder}/commtune.db"
-        said = campaign("submit", "campaign.yaml", "--db", hidden)
-        assert said.code == 0, said.err
+        said = campaign.succeed("submit", "campaign.yaml", "--db", hidden)
         campaign.until_over()
         output = Path(said.out.rstrip().rpartition("output: ")[2]).read_text()
         assert "is not the database that the job was submitted with" in output
@@ -113,8 +108,7 @@ def test_a_databases_password_is_not_told_to_slurm(
 ) -> None:
     campaign.write(ONE_BLOCK)
     campaign.extra["COMMTUNE_DB"] = new_postgresql_url.replace("commtune@", "commtune:s3cret@")
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("submit", "campaign.yaml")
     (job,) = campaign.jobs()
     asked = ("scontrol", "write", "batch_script", job.number, "-")
     script = campaign.cluster.call(*asked)
@@ -129,8 +123,7 @@ def test_what_node_hours_can_decide_is_said_before_the_first_job(campaign: OnSlu
     times = "search: 100ms, ablation: 10ms, confirmation: 1s, trials: 2"
     assert times in ONE_BLOCK
     campaign.write(ONE_BLOCK.replace(times, "node_hours: 0.12"))
-    said = campaign("submit", "--dry-run", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = campaign.succeed("submit", "--dry-run", "campaign.yaml")
     assert (
         "0.12 node-hours can decide something if a run takes 4.63 s at most: "
         "the confirmation is 14 runs at least\n" in said.err
@@ -146,8 +139,7 @@ def test_what_node_hours_can_decide_is_said_before_the_first_job(campaign: OnSlu
 
 def test_status_asks_slurm_while_no_controller_does(campaign: OnSlurm) -> None:
     campaign.write(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, partition: closed"))
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("submit", "campaign.yaml")
     again = campaign("submit", "campaign.yaml")
     assert again.code == 2
     assert "already has a Slurm job: " in again.err
@@ -178,8 +170,7 @@ def test_guards_pass_into_allocations(campaign: OnSlurm) -> None:
     # A real variable that changes nothing of how ranks communicate: only its passing is tried.
     campaign.write(f"{ONE_BLOCK}protected_variables: [UCX_WARN_UNUSED_ENV_VARS]\n")
     campaign.extra["UCX_WARN_UNUSED_ENV_VARS"] = "n"
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     campaign.check_whole()
 

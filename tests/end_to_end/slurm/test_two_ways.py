@@ -22,8 +22,7 @@ def _check_answers(campaign: OnSlurm) -> None:
     assert campaign.query("SELECT DISTINCT oversubscribed FROM runs") == [(0,)]
     profiles = campaign.query("SELECT name FROM profiles")
     assert profiles
-    best = campaign("best", "--op", "allreduce", "--bytes", "8B")
-    assert best.code == 0, best.err
+    best = campaign.succeed("best", "--op", "allreduce", "--bytes", "8B")
     assert best.out.startswith("allreduce of 8 B, 2 ranks on 2 nodes: ")
     for (profile,) in profiles:
         exported = campaign("export", f"small/{profile}", "--format", "json")
@@ -33,8 +32,7 @@ def _check_answers(campaign: OnSlurm) -> None:
 
 def test_blocks_as_jobs_from_a_login_node(campaign: OnSlurm) -> None:
     _write_for_two(campaign)
-    said = campaign("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("tune", "campaign.yaml")
     _check_answers(campaign)
     jobs = campaign.query(
         "SELECT kind, number, nodes, ended_at - started_at, node_hours FROM jobs"
@@ -49,16 +47,14 @@ def test_blocks_as_jobs_from_a_login_node(campaign: OnSlurm) -> None:
 
 def test_steps_in_an_allocation(campaign: OnSlurm) -> None:
     _write_for_two(campaign)
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     _check_answers(campaign)
 
 
 def test_two_ranks_a_node_are_more_than_this_machine_has_cores_for(campaign: OnSlurm) -> None:
     campaign.write(TWO_NODES.replace("ranks: 2", "ranks: 4"))
-    said = campaign("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = campaign.succeed("tune", "campaign.yaml")
     assert "more ranks than cores: no profile can be made, so the search ends here" in said.err
     campaign.check_whole(lost=False)
     # The nodes share the cores of one machine, whatever Slurm says that each has.

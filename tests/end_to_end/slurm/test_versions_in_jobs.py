@@ -35,8 +35,7 @@ def test_a_job_searches_what_was_submitted(campaign: OnSlurm) -> None:
     campaign.write(_ASKED)
     # As if the login node had another UCX; a job that asked for itself would ask another question.
     campaign.extra["COMMTUNE_LIBRARY_VERSIONS"] = "ucx=1.13.1"
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = campaign.succeed("submit", "campaign.yaml")
     assert "UCX_MIN_RNDV_CHUNK_SIZE (since 1.14.0)" in said.err
     del campaign.extra["COMMTUNE_LIBRARY_VERSIONS"]
     campaign.until_over()
@@ -52,8 +51,7 @@ def test_a_job_searches_what_was_submitted(campaign: OnSlurm) -> None:
 def test_a_login_node_is_asked(campaign: OnSlurm) -> None:
     (campaign.folder / "below.yaml").write_text(_SPACE)
     campaign.write(_ASKED)
-    said = campaign("submit", "--dry-run", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = campaign.succeed("submit", "--dry-run", "campaign.yaml")
     assert "note: not searched, since ucx 1.20.1 does not read it: UCX_MAX_HCA_PER_GPU" in said.err
     assert "COMMTUNE_LIBRARY_VERSIONS=ucx=1.20.1" in said.out.replace("'", "")
 
@@ -67,8 +65,7 @@ _BLOCK = ONE_BLOCK.replace("space: mpich-host-allreduce", "space: ./below.yaml")
 def test_a_cut_campaign_is_verified_as_the_same_until_ucx_changes(campaign: OnSlurm) -> None:
     (campaign.folder / "below.yaml").write_text(_SPACE)
     campaign.write(_BLOCK)
-    said = campaign("tune", "campaign.yaml")
-    assert said.code == 0, said.err
+    said = campaign.succeed("tune", "campaign.yaml")
     assert "UCX_MAX_HCA_PER_GPU" in said.err
     campaign.state_gain(UCX_RNDV_THRESH="4096")
     found = json.loads(campaign("verify", "small/stated", "--time", "1s", "--json").out)

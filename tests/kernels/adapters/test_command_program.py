@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
@@ -32,8 +33,8 @@ from commtune.model import (
 from commtune.slurm_templates.quoting import quote_word
 
 _ROOT = Path(__file__).parents[3]
-# Its left-over processes are found by it: no other test may use it.
-_RUN_ID = "run-of-a-command"
+# Its left-over processes are found by it: no other test may use it, nor another session's.
+_RUN_ID = f"run-of-a-command-{os.getpid()}"
 _MEAN = """\
 import json, os, sys, time
 from mpi4py import MPI
@@ -209,10 +210,7 @@ def test_a_table_that_ends_early_is_cut_short(mpi: MpiInstallation, tmp_path: Pa
 def test_it_finds_what_its_user_finds(mpi: MpiInstallation, tmp_path: Path) -> None:
     """The folder of an MPI from a wheel holds programs that have nothing to do with MPI."""
     for folder, words in (("mpi", "of the MPI"), ("mine", "mine")):
-        (tmp_path / folder / "bin").mkdir(parents=True)
-        program = tmp_path / folder / "bin" / "train"
-        program.write_text(f"#!/bin/sh\necho {words} >> {tmp_path}/said\n")
-        program.chmod(0o755)
+        write_script(tmp_path / folder / "bin" / "train", f"echo {words} >> {tmp_path}/said")
     launcher = tmp_path / "mpi" / "bin" / "mpiexec"
     launcher.symlink_to(mpi.launcher)
     linked = replace(mpi, launcher=launcher)

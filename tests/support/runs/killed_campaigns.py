@@ -10,33 +10,32 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
-from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
+from commtune.model import (
+    BlockPlan,
+    Configuration,
+    Operation,
+    Outcome,
+    Phase,
+    Run,
+    Verdict,
+    Workload,
+)
 from commtune.model.conclusion import Decision
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.statistics.blocks import whole_blocks
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: kills
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: V, kind: integer, values: [1, 2], source: made up}
   - {name: W, kind: integer, values: [1, 2], source: made up}
-"""
-    )
-)
+""")
 PLAN = Plan("kills", SPACE, Workload(Operation.ALLREDUCE, (8, 1048576)), budget=Budget(10, 8, 9))
 #: Calls of the store that change what is stored; the controller dies right after one of them.
 _CALLS = ("add_trial", "start_runs", "finish_run", "plan_block", "decide", "save_profiles")
@@ -76,8 +75,8 @@ class Ended:
 
     report: CampaignResult
     calls: int
-    runs: tuple[Any, ...]
-    plans: dict[int, Any]
+    runs: tuple[Run, ...]
+    plans: dict[int, BlockPlan]
     decision: Decision
 
 

@@ -28,14 +28,16 @@ TIMING = Timing(warmup=1, min_samples=3, max_samples=5, time_cap_s=0.01)
 
 @dataclass(frozen=True)
 class FaultyProgram:
-    """The native benchmark; of some values of the variable a run ends badly."""
+    """The native benchmark; where the variable's value is a word, a run has that fault."""
 
     native: NativeProgram
+    variable: str = VARIABLE
+    size: int = 64
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
         words = self.native.arguments(request, records)
-        fault = request.configuration.get(VARIABLE, "")
-        return [*words, f"--fault={fault}@64"] if fault.isalpha() else words
+        fault = request.configuration.get(self.variable, "")
+        return [*words, f"--fault={fault}@{self.size}"] if fault.isalpha() else words
 
     def read(self, records: Path, request: RunRequest) -> Records:
         return self.native.read(records, request)

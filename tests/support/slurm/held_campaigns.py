@@ -1,4 +1,4 @@
-"""A plan's campaign in a real store, held by this process, for a made-up machine."""
+"""A plan's campaign in a real store, held by this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 
 
-def record(plan: Plan) -> CampaignRecord:
+def record(plan: Plan, *, simulated: bool = True) -> CampaignRecord:
     """The campaign of a plan as it is stored."""
     return CampaignRecord(
         name=plan.name,
@@ -19,12 +19,12 @@ def record(plan: Plan) -> CampaignRecord:
         seed=plan.seed,
         system=SystemRecord("f", "made-up"),
         stack=StackRecord("f", "made-up"),
-        simulated=True,
+        simulated=simulated,
     )
 
 
-def hold(store: Store, plan: Plan) -> int:
+def hold(store: Store, plan: Plan, *, simulated: bool = True) -> int:
     """Opens a plan's campaign, or goes on with it, and locks it; returns its number."""
-    handle = store.open_campaign(record(plan))
+    handle = store.open_campaign(record(plan, simulated=simulated))
     store.lock(handle.id, LockOwner.current())
     return handle.id

@@ -10,19 +10,17 @@ tests' process, jobs would be taken for strays of the programs that commtune sta
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from keepers import running_keeper
+from keepers import KeptCluster, running_keeper
 from slurm_config import NODES
 from small_disks import small_disk
 from waiting import PATIENCE_S, wait_for
@@ -45,8 +43,6 @@ _NEEDED_FILES = {
     "slurm-wlm-mysql-plugin": "*/slurm-wlm/accounting_storage_mysql.so",
 }
 _NOT_ASKED = {"MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STATS_INFO"}
-#: What undoes an order to the keeper.
-_MENDS = {"stop": "start", "pause": "resume", "kill": "revive"}
 #: Nodes that take jobs, or will when those there have ended; and those that somebody must resume.
 _USABLE = {"idle", "mixed", "allocated", "completing"}
 _OUT_OF_USE = {"down", "down*", "drained", "drained*", "draining", "draining*"}
@@ -70,28 +66,29 @@ def has_slurm() -> bool:
     return os.getuid() == 0 and not missing_packages()
 
 
-class Cluster:
+class Cluster(KeptCluster):
     """The running cluster.
 
     Attributes:
         environment: what to call Slurm's programs in.
         isolated: whether nodes have networks and processes of their own, so that MPI crosses them.
         why_plain: why they don't.
+        spare_port: for a second controller; no other cluster on this machine has it.
     """
 
+    controller = "slurmctld"
+
     def __init__(self, folder: Path, keeper: subprocess.Popen[str]) -> None:
-        self.folder = folder
+        super().__init__(folder, keeper, folder / "daemons.log")
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": os.environ.get("HOME", "/root"),
             "SLURM_CONF": str(folder / "etc" / "slurm.conf"),
         }
-        self._keeper = keeper
-        self._orders = threading.Lock()
-        self._to_mend: set[str] = set()
         self._refuses = self._limits = False
-        answer = self._answer()
-        self.isolated, self.why_plain = bool(answer["isolated"]), str(answer["why_plain"])
+        self.isolated = bool(self.started["isolated"])
+        self.why_plain = str(self.started["why_plain"])
+        self.spare_port = str(self.started["spare_port"])
 
     def call(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """What a program prints, standard output and error together; it must succeed."""
@@ -157,22 +154,9 @@ class Cluster:
         """An environment in which programs try for one second, not five, to reach slurmctld."""
         return self.variant("impatient", MessageTimeout="1")
 
-    def stop_controller(self) -> None:
-        """Ends slurmctld; jobs that run go on."""
-        self._order("stop slurmctld")
-
     def start_controller(self) -> None:
-        """Starts slurmctld again, with all that it knew."""
-        self._order("start slurmctld")
+        super().start_controller()
         self._until_usable(*NODES)
-
-    def pause_controller(self) -> None:
-        """From now on slurmctld takes questions, and answers them when it goes on: too late."""
-        self._order("pause slurmctld")
-
-    def resume_controller(self) -> None:
-        """slurmctld goes on: jobs of which no sbatch had an answer appear."""
-        self._order("resume slurmctld")
 
     def stop_accounting(self) -> None:
         """Ends slurmdbd; slurmctld keeps what it has to say to it."""
@@ -246,14 +230,6 @@ class Cluster:
         """A node gets no more jobs."""
         self.call("scontrol", "update", f"nodename={name}", "state=drain", "reason=test")
 
-    def on_nodes(self, command: str) -> None:
-        """Types a command on all nodes, as root."""
-        from slurm_nodes import (
-            type_on_nodes,
-        )  # psutil: where packages are looked for, it isn't there
-
-        type_on_nodes(self.folder, command)
-
     def submit_foreign(self, name: str) -> str:
         """Submits a job of this name that is no campaign's; returns its number."""
         return self.submit("exec sleep 600", f"--job-name={name}", "-N1", "-w", "n3")
@@ -308,27 +284,6 @@ class Cluster:
         question = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(nodes)}")
         lines = self.call(*question, "--format=%N %T").splitlines()
         return [(name, word) for name, word in map(str.split, lines)]
-
-    def _order(self, order: str) -> None:
-        with self._orders:
-            assert self._keeper.stdin
-            self._keeper.stdin.write(f"{order}\n")
-            self._keeper.stdin.flush()
-            answer = self._answer()
-        assert "error" not in answer, answer["error"]
-        verb, _, whom = order.partition(" ")
-        self._to_mend.discard(order)
-        if verb in _MENDS:
-            self._to_mend.add(f"{_MENDS[verb]} {whom}")
-
-    def _answer(self) -> dict[str, object]:
-        assert self._keeper.stdout
-        line = self._keeper.stdout.readline()
-        if not line:
-            log = (self.folder / "daemons.log").read_text(errors="replace")
-            raise AssertionError(f"the cluster did not start, or ended: {log[-4000:]}")
-        answer: dict[str, object] = json.loads(line)
-        return answer
 
 
 @contextlib.contextmanager

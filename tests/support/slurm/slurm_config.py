@@ -52,8 +52,11 @@ class Place:
 
     @property
     def ports(self) -> range:
-        """Ports of the controller, of accounting, and of the nodes; below those given out."""
-        return range(20_000 + 8 * self.number, 20_000 + 8 * self.number + 2 + len(NODES))
+        """Ports of the controller, of accounting, of the nodes, and of a second controller.
+
+        They are below those that the kernel gives out.
+        """
+        return range(20_000 + 8 * self.number, 20_000 + 8 * self.number + 3 + len(NODES))
 
     @property
     def hosts(self) -> str:

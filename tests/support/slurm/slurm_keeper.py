@@ -1,24 +1,22 @@
 """The process that the daemons of the tests' Slurm run below; see ``slurm_cluster``.
 
-It adopts what the daemons leave behind. Orders come as lines on its standard input, each is
-answered by a line of JSON on its standard output; when the input ends, so does the cluster.
+It adopts what the daemons leave behind. How it takes orders: see ``daemons``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
-import psutil
+from daemons import Daemons, answer
 from slurm_config import NODES, Place, write_files
 from slurm_nodes import (
     SUBREAPER,
@@ -27,38 +25,24 @@ from slurm_nodes import (
     NotPermitted,
     PlainNodes,
     becomes,
-    ends_with_us,
     private_memory,
 )
 from waiting import PATIENCE_S, wait_for
 
 
-class Orders(Protocol):
-    """What a keeper can be told."""
-
-    def start(self, daemon: str) -> None: ...
-    def stop(self, daemon: str) -> None: ...
-    def pause(self, daemon: str) -> None: ...
-    def resume(self, daemon: str) -> None: ...
-    def kill(self, node: str) -> None: ...
-    def revive(self, node: str) -> None: ...
-
-
-class Keeper:
-    """Starts the daemons in their order; ends all of them and what they started."""
+class Keeper(Daemons):
+    """Those of Slurm, in their order."""
 
     def __init__(self, place: Place, nodes: Nodes, log: IO[bytes]) -> None:
-        self.place = place
-        self.nodes = nodes
-        self._log = log
-        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         folder = place.folder
-        self.environment = {
+        environment = {
             "PATH": os.environ["PATH"],
             "HOME": os.environ.get("HOME", "/root"),
             "SLURM_CONF": str(folder / "etc" / "slurm.conf"),
             "MYSQL_UNIX_PORT": str(folder / "run" / "db.sock"),
         }
+        super().__init__(place, nodes, log, environment)
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def start_all(self) -> None:
         """Starts everything; where nothing waits for another, side by side."""
@@ -110,16 +94,10 @@ class Keeper:
         self._daemons[daemon].wait(PATIENCE_S)
 
     def pause(self, daemon: str) -> None:
-        """From now on a daemon takes questions and gives no answers."""
         self._daemons[daemon].send_signal(signal.SIGSTOP)
 
     def resume(self, daemon: str) -> None:
-        """A daemon goes on, also with what it was asked meanwhile."""
         self._daemons[daemon].send_signal(signal.SIGCONT)
-
-    def kill(self, node: str) -> None:
-        """A node dies; Slurm isn't told."""
-        self.nodes.kill(node)
 
     def revive(self, node: str) -> None:
         """A node that died is switched on; whoever wants it to take jobs must say so to Slurm."""
@@ -133,13 +111,7 @@ class Keeper:
             with contextlib.suppress(subprocess.SubprocessError):
                 self._call("scancel", "--full", "--user=root")
             time.sleep(0.2)
-        for node in NODES:
-            self.nodes.kill(node)
-        while found := psutil.Process().children(recursive=True):
-            for process in found:
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-            psutil.wait_procs(found, timeout=3)
+        super().end_all()
 
     def _launch(self, node: str) -> None:
         self.nodes.launch(node, ["slurmd", "-D", "-N", node], self.environment)
@@ -154,40 +126,6 @@ class Keeper:
             return True
 
         wait_for(answers, f"slurmd of {node}")
-
-    def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            arguments,
-            env=self.environment,
-            cwd=self.place.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            preexec_fn=ends_with_us,
-        )
-
-    def _call(self, *arguments: str) -> None:
-        done = self._run(*arguments)
-        assert done.returncode == 0, f"{arguments}: {done.stdout}"
-
-    def _until(self, *arguments: str, holds: str = "") -> None:
-        def holds_now() -> bool:
-            done = self._run(*arguments)
-            return not done.returncode and holds in done.stdout
-
-        wait_for(holds_now, f"{arguments} to say {holds!r}")
-
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            arguments,
-            env=self.environment,
-            cwd=self.place.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
 
 
 @contextlib.contextmanager
@@ -230,29 +168,6 @@ def _make_nodes(place: Place, log: IO[bytes]) -> tuple[Place, Nodes, str]:
     return place, isolated, ""
 
 
-def answer(**words: object) -> None:
-    print(json.dumps(words), flush=True)
-
-
-def serve(keeper: Orders) -> None:
-    orders: dict[str, Callable[[str], None]] = {
-        "start": keeper.start,
-        "stop": keeper.stop,
-        "pause": keeper.pause,
-        "resume": keeper.resume,
-        "kill": keeper.kill,
-        "revive": keeper.revive,
-    }
-    for line in sys.stdin:
-        order, _, whom = line.strip().partition(" ")
-        try:
-            orders[order](whom)
-        except Exception as error:  # whoever gave the order gets it
-            answer(error=f"{line.strip()}: {error!r}")
-        else:
-            answer()
-
-
 def main() -> None:
     """Keeps a cluster in the folder that is named first; isolated unless told ``plain``."""
     folder, isolated = Path(sys.argv[1]), sys.argv[2:] != ["plain"]
@@ -262,8 +177,9 @@ def main() -> None:
         keeper = Keeper(place, nodes, log)
         try:
             keeper.start_all()
-            answer(isolated=place.isolated, why_plain=why_plain)
-            serve(keeper)
+            spare = place.ports[-1]
+            answer(isolated=place.isolated, why_plain=why_plain, spare_port=spare)
+            keeper.serve()
         finally:
             keeper.end_all()
 

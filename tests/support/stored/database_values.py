@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import text
+from stores import opened_store
 
 from commtune.db.codec import unpack_samples
-from commtune.db.connection.engine import _as_rows, open_database
+from commtune.db.connection.engine import _as_rows
 from commtune.db.queries import profiles
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import (
@@ -43,6 +43,7 @@ from commtune.model import (
     Verdict,
     Workload,
 )
+from commtune.tuner import ports
 
 TUNED = Configuration({"MPIR_CVAR_CH4_SHM_EAGER": "65536", "MPIR_CVAR_X": ""})
 SIZES = (8, 1024, 1 << 20)
@@ -215,10 +216,27 @@ def profile(name: str = "allreduce-large", **changes: Any) -> Profile:
     )
 
 
+def begin(store: Store, record: CampaignRecord | None = None) -> int:
+    """Opens a campaign with the trial of ``request``; returns its number."""
+    number = store.open_campaign(record or campaign()).id
+    store.add_trial(number, 1, TUNED, "user")
+    return number
+
+
+def add_run(
+    store: ports.Store, number: int, run: RunRequest | str = "r1", session: str = "s1", **said: Any
+) -> None:
+    """Stores a run that ended: ``request`` of this identifier, or another one.
+
+    Args:
+        said: of ``result``, what is different.
+    """
+    asked = request(run) if isinstance(run, str) else run
+    store.start_runs(number, [asked], session)
+    store.finish_run(number, result(asked.run_id, **said), "allreduce")
+
+
 def fill_database(url: str) -> None:
     """Makes a database with a campaign of one trial and one profile."""
-    with closing(open_database(url)) as opened:
-        store = Store(opened)
-        campaign_id = store.open_campaign(campaign()).id
-        store.add_trial(campaign_id, 1, TUNED, "user")
-        store.save_profiles(campaign_id, [profile()])
+    with opened_store(url) as store:
+        store.save_profiles(begin(store), [profile()])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import database_values as given
+from stores import opened_store
 
 from commtune.app.profiles.rule_files import CampaignRules, prepare_rules, write_rules
-from commtune.db.connection.engine import open_database
 from commtune.db.records import StackRecord
-from commtune.db.storage.store import Store
 from commtune.model import Backend, Configuration, Operation, Profile, Verdict, Workload
 
 KIB = 1024
@@ -31,16 +30,16 @@ def store_nccl_campaign(
 ) -> str:
     """The URL of a database with a campaign; its profiles are for 8 B, 1 KiB and 4 KiB."""
     url = f"sqlite:///{folder}/commtune.db"
-    database = open_database(url)
-    name, version = stack
-    description = {"mpi": "mpich", "version": "5.0.2", name: version}
-    record = StackRecord("stack-1", f"{name.upper()} {version}", description)
-    what = {"operation": "allreduce", "workload": WORKLOAD.plain(), "timing": {}}
-    store = Store(database)
-    number = store.open_campaign(given.campaign("one", stack=record, what=what)).id
-    profiles = [_profile(size, own) for size, own in zip(WORKLOAD.sizes, settings, strict=True)]
-    store.save_profiles(number, profiles)
-    database.close()
+    with opened_store(url) as store:
+        name, version = stack
+        description = {"mpi": "mpich", "version": "5.0.2", name: version}
+        record = StackRecord("stack-1", f"{name.upper()} {version}", description)
+        what = {"operation": "allreduce", "workload": WORKLOAD.plain(), "timing": {}}
+        number = store.open_campaign(given.campaign("one", stack=record, what=what)).id
+        profiles = [
+            _profile(size, own) for size, own in zip(WORKLOAD.sizes, settings, strict=True)
+        ]
+        store.save_profiles(number, profiles)
     return url
 
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stores import opened_store
+
 from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules, write_rules
 from commtune.app.profiles.rule_verification import RuleProof, prove_rules
 from commtune.campaign.loading import load_campaign
 from commtune.cluster.machine.description import describe_machine
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 from commtune.wiring import benchmark_setup
 from commtune.wiring.campaign_records import record_of
@@ -138,20 +138,18 @@ def make(
     (folder / "campaign.yaml").write_text(text)
     spec = load_campaign(folder / "campaign.yaml")
     mpi = benchmark_setup.find_named_mpi(spec.mpi)
-    opened = open_database(f"sqlite:///{folder / 'c.db'}")
-    store = Store(opened)
-    handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
-    small, large = settings or ALGORITHMS[library, operation]
-    # Intel MPI's files need a rule at every size.
-    lowest, highest = (1, 64) if library == "intel-mpi" else (2, 16)
-    profiles = [
-        stated(operation, lowest * KIB, 4 * KIB, small),
-        stated(operation, 16 * KIB, highest * KIB, large),
-    ]
-    store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
-    store.finish_campaign(handle.id)
-    store.unlock_all()
-    opened.close()
+    with opened_store(folder / "c.db") as store:
+        handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
+        small, large = settings or ALGORITHMS[library, operation]
+        # Intel MPI's files need a rule at every size.
+        lowest, highest = (1, 64) if library == "intel-mpi" else (2, 16)
+        profiles = [
+            stated(operation, lowest * KIB, 4 * KIB, small),
+            stated(operation, 16 * KIB, highest * KIB, large),
+        ]
+        store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
+        store.finish_campaign(handle.id)
+        store.unlock_all()
     found = Made(library, folder)
     write_rules(prepare_rules("small", FORMATS[library], db=found.database), found.file)
     return found

@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from made_up_runs import point
+from made_up_spaces import made_up_space
 
 from commtune.campaign.plan import Plan
-from commtune.documents.yaml_document import parse_document
 from commtune.model import Configuration, Operation, PointEvidence, Workload
-from commtune.spaces.loading import build_space
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: answers
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: V, kind: choice, values: [a, b, c], source: made up}
   - {name: W, kind: choice, values: [a, b], source: made up}
-"""
-    )
-)
+""")
 A, B = Configuration({"V": "a"}), Configuration({"V": "b"})
 LARGE = Configuration({"V": "c", "W": "a"})
 SIZES = (8, 64, 512, 4096, 32768)

@@ -21,12 +21,11 @@ from ablations import (
     together,
     two,
 )
+from made_up_spaces import made_up_space
 from simulated import MadeUpNoise, run_campaign
 
 from commtune.campaign.plan import Budget
-from commtune.documents.yaml_document import parse_document
 from commtune.model import Configuration, Verdict
-from commtune.spaces.loading import build_space
 
 # What stays and what goes
 
@@ -126,22 +125,13 @@ def test_contributions_of_profiles_name_each_variable_once() -> None:
 
 # Conditions and groups
 
-CONDITIONAL = build_space(
-    parse_document(
-        """
-space: 1
-name: conditional
-version: 1
-library: made-up
-parameters:
+CONDITIONAL = made_up_space("""
   - {name: PARENT, kind: choice, values: ['on', 'off'], source: made up}
   - {name: CHILD, kind: integer, values: [1, 2], when: {PARENT: 'on'}, source: made up}
   - {name: SISTER, kind: integer, values: [1, 2], when: {PARENT: 'on'}, source: made up}
   - {name: OTHER, kind: integer, values: [1, 2], source: made up}
   - {name: ANOTHER, kind: integer, values: [1, 2], source: made up}
-"""
-    )
-)
+""")
 FAMILY = Configuration({"PARENT": "on", "CHILD": "1", "SISTER": "1", "OTHER": "1", "ANOTHER": "1"})
 
 
@@ -174,14 +164,7 @@ def test_leaving_out_a_parent_leaves_out_its_children() -> None:
     assert set(CONDITIONAL.parameter_units(FAMILY)) == set(FAMILY)
 
 
-GROUPED = build_space(
-    parse_document(
-        """
-space: 1
-name: grouped
-version: 1
-library: made-up
-parameters:
+GROUPED = made_up_space("""
   - {name: V3, kind: choice, values: ['2'], source: made up}
   - name: PAIR
     kind: group
@@ -190,9 +173,7 @@ parameters:
       other: {LEFT: '2', RIGHT: '1'}
     source: made up
   - {name: V5, kind: choice, values: ['2'], source: made up}
-"""
-    )
-)
+""")
 
 
 def test_the_variables_of_a_group_stay_or_go_together() -> None:

@@ -7,26 +7,18 @@ import random
 
 import pytest
 import simulated
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from simulated import MadeUpNoise, SimulatedBenchmark
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Workload
-from commtune.spaces.loading import build_space
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: values
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: made up}
   - {name: MODE, kind: choice, values: [ring, tree], source: made up}
   - name: DEPTH
@@ -34,9 +26,7 @@ parameters:
     values: [1, 2]
     when: {MODE: ring}
     source: made up
-"""
-    )
-)
+""")
 
 
 def larger_is_better(configuration: Configuration, size: int) -> float:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from confirmed_blocks import RULES, A, B
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commtune.db.codec import dump_model, load_model
@@ -34,7 +34,6 @@ def test_the_last_look_is_at_the_end() -> None:
     assert list(_LOOK_TIMES) == sorted(set(_LOOK_TIMES))
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.integers(0, 500), st.floats(0.5, 0.999), st.integers(1, 60))
 def test_all_intervals_of_all_looks_together_keep_the_level(
     blocks: int, level: float, comparisons: int
@@ -79,7 +78,6 @@ _looks = st.builds(
 )
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.lists(st.dictionaries(st.sampled_from("ABC"), st.sampled_from("12")), max_size=3),
     st.integers(0, 400),

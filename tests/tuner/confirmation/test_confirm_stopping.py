@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from confirmed_blocks import ONE_SPEED, RULES, SIZE, A, blocks_of, run
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up_runs import point
 
@@ -105,7 +105,6 @@ _errors = st.floats(1e-4, 0.5)
 _counts = st.tuples(st.integers(FEWEST_PAIRS, 60), st.integers(1, 200))
 
 
-@settings(derandomize=True, deadline=None)
 @given(_means, _errors, _counts)
 def test_never_futile_while_the_estimate_would_win_where_it_stands(
     mean: float, error: float, counts: tuple[int, int]
@@ -123,7 +122,6 @@ def test_never_futile_while_the_estimate_would_win_where_it_stands(
         assert why in ("", "decided")
 
 
-@settings(derandomize=True, deadline=None)
 @given(_means, st.floats(0, 1), _errors, _counts)
 def test_a_better_estimate_is_never_futile_where_a_worse_one_is_not(
     mean: float, better: float, error: float, counts: tuple[int, int]
@@ -137,7 +135,6 @@ def test_a_better_estimate_is_never_futile_where_a_worse_one_is_not(
         assert why(mean + better) != "futile"
 
 
-@settings(derandomize=True, deadline=None)
 @given(_means, _errors, _counts, st.integers(0, 300))
 def test_more_blocks_to_come_never_make_it_futile(
     mean: float, error: float, counts: tuple[int, int], further: int
@@ -148,7 +145,6 @@ def test_more_blocks_to_come_never_make_it_futile(
         assert stop(*now, made=made, planned=made + more + further) == ""
 
 
-@settings(derandomize=True, deadline=None)
 @given(_means, _errors, _counts)
 def test_the_end_of_the_budget_ends_everything(
     mean: float, error: float, counts: tuple[int, int]
@@ -160,7 +156,6 @@ def test_the_end_of_the_budget_ends_everything(
     )
 
 
-@settings(derandomize=True, deadline=None)
 @given(_means, _errors, st.integers(FEWEST_PAIRS, 60))
 def test_more_pairs_are_asked_for_only_where_they_help(
     mean: float, error: float, pairs: int

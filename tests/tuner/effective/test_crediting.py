@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Verdict, Workload
 from commtune.model.conclusion import Ablation
 from commtune.model.effects import VariableEffect
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 
-SPACE = """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
   - {name: CELLS, kind: choice, values: ["2", "4", "8"], source: test}
   - {name: RULES, kind: choice, values: ["on", "off"], source: test}
@@ -42,7 +33,7 @@ parameters:
       levels: {PLUGIN: "0", LEVELS: "2"}
       plugin: {PLUGIN: "1"}
     source: test
-"""
+""")
 #: Built without the plugin.
 OWN = {"BUFFER": "8192", "CELLS": "4", "RULES": "off", "TREE": "1", "LEVELS": "0"}
 
@@ -59,18 +50,15 @@ def benchmark() -> SyntheticBenchmark:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, benchmark: SyntheticBenchmark) -> Iterator[Runner]:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def runner(store: Store, benchmark: SyntheticBenchmark) -> Runner:
     plan = Plan(
         name="test",
-        space=build_space(parse_document(SPACE)),
+        space=SPACE,
         workload=Workload(Operation.ALLREDUCE, (8, 65536)),
         # No time for leaving variables out: whatever goes, goes by what the library says.
         budget=Budget(search_s=30, ablation_s=0.1, confirmation_s=20),
     )
-    store = Store(database)
-    yield Runner(plan, hold(store, plan), benchmark, store, clock=benchmark.clock)
-    database.close()
+    return Runner(plan, hold(store, plan), benchmark, store, clock=benchmark.clock)
 
 
 def session(runner: Runner) -> Session:

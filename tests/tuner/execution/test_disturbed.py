@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import cycle
-from pathlib import Path
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Workload
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore
@@ -28,19 +25,10 @@ from commtune.tuner.outcome.conclusion import time_spent
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: disturbed
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: V, kind: integer, range: [1, 9], source: made up}
   - {name: W, kind: integer, range: [1, 9], source: made up}
-"""
-    )
-)
+""")
 A = Configuration({"V": "1"})
 PLAN = Plan(
     "disturbed",
@@ -208,21 +196,14 @@ def test_what_is_spent_counts_the_disturbed() -> None:
     assert said.wall_s == pytest.approx(6 * 0.2)
 
 
-@pytest.fixture
-def real_store(tmp_path: Path) -> Iterator[Store]:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
-    yield Store(database)
-    database.close()
-
-
-def test_a_whole_campaign_among_others_stores_all_and_counts_each_once(real_store: Store) -> None:
-    campaign_id = hold(real_store, PLAN)
+def test_a_whole_campaign_among_others_stores_all_and_counts_each_once(store: Store) -> None:
+    campaign_id = hold(store, PLAN)
     pattern = cycle([CALM] * 9 + [LOUD])
     benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock(), load=lambda: next(pattern))
-    runner = Runner(PLAN, campaign_id, benchmark, real_store, clock=benchmark.clock)
+    runner = Runner(PLAN, campaign_id, benchmark, store, clock=benchmark.clock)
     report = Campaign(PLAN, runner, QuietReporter()).run()
 
-    stored = list(real_store.runs(campaign_id))
+    stored = list(store.runs(campaign_id))
     loud = [r for r in stored if r.other_load == LOUD]
     assert len(stored) == report.runs
     assert len(loud) == sum(phase.disturbed for phase in report.conclusion.spent.values())

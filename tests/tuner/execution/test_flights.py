@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 from synthetic_batches import SyntheticBatches
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import Database, open_database
+from commtune.db.connection.engine import Database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Batches
@@ -30,21 +27,12 @@ from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.standings import SpeedupReader, Speedups
 from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
   - {name: ALGORITHM, kind: choice, values: [ring, tree, hang, bad], source: test}
   - {name: NOTHING, kind: integer, range: [1, 9], source: test}
   - {name: NEITHER, kind: bool, source: test}
-"""
-    )
-)
+""")
 SIZES = (8, 65536, 1048576)
 
 
@@ -70,8 +58,7 @@ class Laboratory:
 
 
 @pytest.fixture
-def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def laboratory(store: Store) -> Laboratory:
     plan = Plan(
         name="test",
         space=SPACE,
@@ -79,8 +66,7 @@ def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
         budget=Budget(search_s=40, ablation_s=10, confirmation_s=20),
     )
     batches = SyntheticBatches(SyntheticBenchmark(truth, VirtualClock()))
-    yield Laboratory(database, batches, plan)
-    database.close()
+    return Laboratory(store.database, batches, plan)
 
 
 def test_the_double_is_the_port(laboratory: Laboratory) -> None:

@@ -5,36 +5,23 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from struck_statements import struck
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Plan
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.errors import AllocationOver
 from commtune.model import DEFAULT, Operation, Outcome, Phase, RunRequest, RunResult, Workload
-from commtune.spaces.loading import build_space
 from commtune.tuner.execution.runner import Runner
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: struck
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: V, kind: integer, values: [1, 2], source: made up}
-"""
-    )
-)
+""")
 PLAN = Plan("struck", SPACE, Workload(Operation.ALLREDUCE, (8,)))
 
 
@@ -43,9 +30,7 @@ def run_once(runner: Runner) -> None:
     runner.collect()
 
 
-def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
-    store = Store(database)
+def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(store: Store) -> None:
     benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock())
     campaign_id = hold(store, PLAN)
     runner = Runner(PLAN, campaign_id, benchmark, store, clock=benchmark.clock)
@@ -54,7 +39,7 @@ def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -
     for statement in range(1, 100):
         before = len(list(store.runs(campaign_id)))
         interrupted = False
-        with struck(database, statement) as seen:
+        with struck(store.database, statement) as seen:
             try:
                 run_once(runner)
             except KeyboardInterrupt:
@@ -70,7 +55,6 @@ def test_wherever_it_comes_a_run_is_whole_or_marked_or_nothing(tmp_path: Path) -
         pytest.fail("a run never ends")
     # It came while a run was registered, and while its result was stored.
     assert ways.keys() == {str(Outcome.INTERRUPTED), str(Outcome.OK)}, ways
-    database.close()
 
 
 @dataclass
@@ -86,9 +70,7 @@ class Impatient(SyntheticBenchmark):
         return super().recover(request)
 
 
-def test_a_second_one_waits_until_the_run_is_settled(tmp_path: Path) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
-    store = Store(database)
+def test_a_second_one_waits_until_the_run_is_settled(store: Store) -> None:
     campaign_id = hold(store, PLAN)
     runner = Runner(PLAN, campaign_id, Impatient(lambda *_: 1e-6, VirtualClock()), store)
     runner.new_trial(DEFAULT, "baseline")
@@ -96,7 +78,6 @@ def test_a_second_one_waits_until_the_run_is_settled(tmp_path: Path) -> None:
         run_once(runner)
     assert [run.outcome for run in store.runs(campaign_id)] == [Outcome.INTERRUPTED]
     assert store.open_runs(campaign_id) == []
-    database.close()
 
 
 @dataclass
@@ -109,14 +90,12 @@ class Over(SyntheticBenchmark):
         return super().measure(request, time_limit_s)
 
 
-def test_a_run_that_the_end_of_our_job_kept_from_its_start_is_not_lost(tmp_path: Path) -> None:
-    with closing(open_database(f"sqlite:///{tmp_path}/test.db")) as database:
-        store = Store(database)
-        campaign_id = hold(store, PLAN)
-        runner = Runner(PLAN, campaign_id, Over(lambda *_: 1e-6, VirtualClock()), store)
-        runner.new_trial(DEFAULT, "baseline")
+def test_a_run_that_the_end_of_our_job_kept_from_its_start_is_not_lost(store: Store) -> None:
+    campaign_id = hold(store, PLAN)
+    runner = Runner(PLAN, campaign_id, Over(lambda *_: 1e-6, VirtualClock()), store)
+    runner.new_trial(DEFAULT, "baseline")
+    run_once(runner)
+    with pytest.raises(AllocationOver):
         run_once(runner)
-        with pytest.raises(AllocationOver):
-            run_once(runner)
-        assert [run.outcome for run in store.runs(campaign_id)] == [Outcome.OK]
-        assert store.open_runs(campaign_id) == []
+    assert [run.outcome for run in store.runs(campaign_id)] == [Outcome.OK]
+    assert store.open_runs(campaign_id) == []

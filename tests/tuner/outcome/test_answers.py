@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up_runs import comparison, point
 from stated_evidence import LARGE, SIZES, A, B, faster, plan, slower, unharmed, unknown
@@ -160,7 +160,6 @@ def _fewest(rows: Mapping[Configuration, Sequence[str]]) -> int:
     return best
 
 
-@settings(derandomize=True, deadline=None)
 @given(_rows, _rows, _rows)
 def test_ranges_hold_every_size_once_and_are_the_fewest(
     a: list[str], b: list[str], c: list[str]

@@ -6,20 +6,18 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from held_campaigns import hold
 from made_up_runs import block, made_up_run, sizes
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.codec import dump_model
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.formatting import describe_conditions
 from commtune.model import (
     DEFAULT,
@@ -37,7 +35,6 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, Look, error_share
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_candidate
 from commtune.tuner.execution.in_memory_store import InMemoryStore
@@ -57,19 +54,10 @@ from commtune.tuner.statistics.intervals import Estimate, interval_of_ratio
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.power import detectable_gain
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: conclusions
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: V, kind: integer, values: [1, 2, 3], source: made up}
   - {name: W, kind: integer, values: [1, 2, 3], source: made up}
-"""
-    )
-)
+""")
 A = Configuration({"V": "1"})
 B = Configuration({"V": "2"})
 RULES = Rules(0.95, 0.02, 0.05, 1)
@@ -165,15 +153,12 @@ def test_every_conclusion_is_json(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["a gain", "rare speed", "hardly any time"])
-def test_the_store_gives_it_back_as_it_was(kind: str, tmp_path: Path) -> None:
+def test_the_store_gives_it_back_as_it_was(kind: str, store: Store) -> None:
     plan, made = _KINDS[kind]
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
-    store = Store(database)
     campaign_id = hold(store, plan)
     report = campaign(plan, made(), store, campaign_id)
     assert store.conclusion(campaign_id) == report.conclusion
     assert campaign(plan, made(), store, campaign_id).conclusion == report.conclusion
-    database.close()
 
 
 def looked(made: int, planned: int) -> Decision:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unharmed
@@ -43,7 +43,6 @@ _ratio = st.floats(0.7, 1.6)
 _width = st.floats(0.001, 0.2)
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.lists(st.tuples(_ratio, _width), min_size=5, max_size=5),
     st.lists(st.tuples(_ratio, _width), min_size=5, max_size=5),

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from made_up_spaces import made_up_space
 
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces.loading import build_space
 from commtune.tuner.search.covariance import Covariance, Observed, Posterior
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 
-SPACE = build_space(
-    parse_document(
-        "space: 1\nname: made-up\nversion: 1\nlibrary: made-up\nparameters:\n"
-        + "\n".join(
-            f"  - {{name: V{n}, kind: choice, values: [a, b, c, d], source: test}}"
-            for n in range(8)
-        )
+SPACE = made_up_space(
+    "\n".join(
+        f"  - {{name: V{n}, kind: choice, values: [a, b, c, d], source: test}}" for n in range(8)
     )
 )
 _ENCODING = Encoding(SPACE)

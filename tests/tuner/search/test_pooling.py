@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+from made_up_spaces import made_up_space
 
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces.loading import build_space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.pooling import add_values, find_interacting_values
 from commtune.tuner.search.standings import Speedups
 
 SIZES = tuple(2**power for power in range(3, 23, 2))
 NAMES = ("BEST", "BESIDE", "WITHOUT", "IDLE0", "IDLE1", "IDLE2")
-SPACE = build_space(
-    parse_document(
-        "space: 1\nname: made-up\nversion: 1\nlibrary: made-up\nparameters:\n"
-        + "\n".join(f"  - {{name: {n}, kind: choice, values: [a], source: t}}" for n in NAMES)
-    )
+SPACE = made_up_space(
+    "\n".join(f"  - {{name: {n}, kind: choice, values: [a], source: t}}" for n in NAMES)
 )
-FAMILY = build_space(
-    parse_document(
-        "space: 1\nname: made-up\nversion: 1\nlibrary: made-up\nparameters:\n"
-        "  - {name: BEST, kind: choice, values: [a], source: t}\n"
-        "  - {name: CHILD, kind: choice, values: [a], source: t, when: {BEST: [a]}}\n"
-        "  - {name: TAKEN, kind: choice, values: [a, b], source: t}\n"
-    )
+FAMILY = made_up_space(
+    "  - {name: BEST, kind: choice, values: [a], source: t}\n"
+    "  - {name: CHILD, kind: choice, values: [a], source: t, when: {BEST: [a]}}\n"
+    "  - {name: TAKEN, kind: choice, values: [a, b], source: t}\n"
 )
 Runs = list[tuple[Configuration, Speedups]]
 

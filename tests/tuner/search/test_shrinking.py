@@ -11,21 +11,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from made_up_spaces import made_up_space
 
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces.loading import build_space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.shrinking import halve_configuration, list_smaller_variants
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: guesses
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: A, kind: choice, values: [x, y], source: made up}
   - {name: B, kind: integer, values: [1, 2, 3], source: made up}
   - {name: C, kind: bool, source: made up}
@@ -34,9 +26,7 @@ parameters:
   - {name: GRANDCHILD, kind: integer, values: [1, 2], when: {CHILD: 2}, source: made up}
   - {name: D, kind: integer, values: [1, 2, 3], source: made up}
   - {name: E, kind: integer, values: [1, 2, 3], source: made up}
-"""
-    )
-)
+""")
 WINNER = Configuration(
     {"A": "x", "B": "2", "C": "1", "PARENT": "on", "CHILD": "2", "GRANDCHILD": "1", "D": "3"}
 )

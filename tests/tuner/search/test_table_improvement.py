@@ -8,10 +8,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from made_up_spaces import made_up_space
 
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces.loading import build_space
 from commtune.spaces.space import Space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.strategies.table_gp import TableImprovement
@@ -21,12 +20,12 @@ SIZES = (8, 65536)
 
 def space_of(parameters: int) -> Space:
     """Of ``V0``, ``V1``, ..., each unset or one of three values."""
-    head = "space: 1\nname: made-up\nversion: 1\nlibrary: made-up\nparameters:\n"
-    lines = (
-        f"  - {{name: V{number}, kind: integer, values: [1, 2, 3], source: made up}}\n"
-        for number in range(parameters)
+    return made_up_space(
+        "".join(
+            f"  - {{name: V{number}, kind: integer, values: [1, 2, 3], source: made up}}\n"
+            for number in range(parameters)
+        )
     )
-    return build_space(parse_document(head + "".join(lines)))
 
 
 SPACE = space_of(8)

@@ -6,10 +6,9 @@ import time
 
 import numpy as np
 import pytest
+from made_up_spaces import made_up_space
 
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces.loading import build_space
 from commtune.tuner.search.improvement import (
     best_of_others,
     expected_improvement,
@@ -22,13 +21,9 @@ from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
 
 SIZES = tuple(2**power for power in range(3, 23))
-SPACE = build_space(
-    parse_document(
-        "space: 1\nname: made-up\nversion: 1\nlibrary: made-up\nparameters:\n"
-        + "\n".join(
-            f"  - {{name: V{n}, kind: choice, values: [a, b, c, d], source: test}}"
-            for n in range(8)
-        )
+SPACE = made_up_space(
+    "\n".join(
+        f"  - {{name: V{n}, kind: choice, values: [a, b, c, d], source: test}}" for n in range(8)
     )
 )
 

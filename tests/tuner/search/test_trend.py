@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_up_spaces import made_up_space
 
-from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces.loading import build_space
 from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.standings import Speedups
@@ -17,11 +16,8 @@ from commtune.tuner.search.trend import find_trend
 
 SIZES = tuple(2**power for power in range(3, 23, 2))
 NAMES = tuple(f"V{n}" for n in range(8))
-SPACE = build_space(
-    parse_document(
-        "space: 1\nname: made-up\nversion: 1\nlibrary: made-up\nparameters:\n"
-        + "\n".join(f"  - {{name: {n}, kind: choice, values: [a], source: t}}" for n in NAMES)
-    )
+SPACE = made_up_space(
+    "\n".join(f"  - {{name: {n}, kind: choice, values: [a], source: t}}" for n in NAMES)
 )
 Runs = list[tuple[Configuration, Speedups]]
 seeds = st.integers(0, 2**32 - 1)
@@ -41,7 +37,6 @@ def draw_noise(rng: np.random.Generator, count: int) -> Matrix:
     return 0.03 * rng.standard_normal((count, len(SIZES)))
 
 
-@settings(derandomize=True)
 @given(seeds, st.integers(1, 60))
 def test_the_trend_of_faster_runs_mirrors_that_of_slower_ones(seed: int, count: int) -> None:
     residuals = draw_noise(np.random.default_rng(seed), count) * 5

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from held_campaigns import hold
+from made_up_spaces import made_up_space
 from search.ours import Silent
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.documents.yaml_document import parse_document
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -24,21 +22,16 @@ from commtune.model import (
     RunResult,
     Workload,
 )
-from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.search.phase import SearchPhase
 
-SPACE = """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
-"""
+""")
+PLAN = Plan("test", SPACE, Workload(Operation.ALLREDUCE, (8, 65536)))
 
 
 def truth(configuration: Configuration, size: int) -> float:
@@ -46,17 +39,20 @@ def truth(configuration: Configuration, size: int) -> float:
     return 1e-6 + size / 5e9
 
 
+def search(plan: Plan, benchmark: SyntheticBenchmark) -> Runner:
+    """Searches; returns what has all that was measured."""
+    runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
+    runner.recover()
+    runner.load()
+    runner.new_trial(DEFAULT, "baseline")
+    SearchPhase(Session(plan, runner, Silent())).run()
+    return runner
+
+
 @pytest.mark.parametrize("phase", [Phase.ABLATE, Phase.CONFIRM, Phase.GUARD, Phase.VERIFY])
-def test_what_later_phases_made_is_no_trial_of_the_search(tmp_path: Path, phase: Phase) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def test_what_later_phases_made_is_no_trial_of_the_search(store: Store, phase: Phase) -> None:
     benchmark = SyntheticBenchmark(truth, VirtualClock())
-    plan = Plan(
-        name="test",
-        space=build_space(parse_document(SPACE)),
-        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
-        budget=Budget(search_s=30, ablation_s=1, confirmation_s=1, trials=2),
-    )
-    store = Store(database)
+    plan = replace(PLAN, budget=Budget(search_s=30, ablation_s=1, confirmation_s=1, trials=2))
     campaign = hold(store, plan)
     first = Runner(plan, campaign, benchmark, store, clock=benchmark.clock)
     first.new_trial(DEFAULT, "baseline")
@@ -68,7 +64,6 @@ def test_what_later_phases_made_is_no_trial_of_the_search(tmp_path: Path, phase:
 
     assert len(later.trials) == 3
     assert (first.searched, later.searched) == (1, 1)
-    database.close()
 
 
 @pytest.mark.parametrize(("runs", "first"), [(7, 2), (20, 3), (200, 4)])
@@ -76,17 +71,10 @@ def test_the_first_runs_of_the_default_leave_a_small_budget_to_others(
     runs: int, first: int
 ) -> None:
     benchmark = SyntheticBenchmark(truth, VirtualClock())
-    plan = Plan(
-        name="test",
-        space=build_space(parse_document(SPACE)),
-        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
-        budget=Budget(search_s=runs * benchmark.run_s, ablation_s=0, confirmation_s=0),
+    plan = replace(
+        PLAN, budget=Budget(search_s=runs * benchmark.run_s, ablation_s=0, confirmation_s=0)
     )
-    runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
-    runner.recover()
-    runner.load()
-    runner.new_trial(DEFAULT, "baseline")
-    SearchPhase(Session(plan, runner, Silent())).run()
+    search(plan, benchmark)
 
     # Blocks of one run come first; the first of more is the search's.
     blocks = [run.block for run in benchmark.runs]
@@ -96,10 +84,8 @@ def test_the_first_runs_of_the_default_leave_a_small_budget_to_others(
 
 def test_without_trials_the_default_is_measured_alone() -> None:
     benchmark = SyntheticBenchmark(truth, VirtualClock())
-    plan = Plan(
-        name="test",
-        space=build_space(parse_document(SPACE)),
-        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
+    plan = replace(
+        PLAN,
         budget=Budget(search_s=100 * benchmark.run_s, ablation_s=0, confirmation_s=0, trials=0),
     )
     runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
@@ -124,18 +110,12 @@ class LosesFirst(SyntheticBenchmark):
 def test_a_lost_run_of_what_the_user_listed_is_made_again_without_a_budget() -> None:
     benchmark = LosesFirst(truth, VirtualClock())
     listed = Configuration({"BUFFER": "4096"})
-    plan = Plan(
-        name="test",
-        space=build_space(parse_document(SPACE)),
-        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
+    plan = replace(
+        PLAN,
         budget=Budget(search_s=benchmark.run_s / 10, ablation_s=0, confirmation_s=0),
         first=(listed,),
     )
-    runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
-    runner.recover()
-    runner.load()
-    runner.new_trial(DEFAULT, "baseline")
-    SearchPhase(Session(plan, runner, Silent())).run()
+    runner = search(plan, benchmark)
 
     measured = [run.outcome for run in runner.evidence.runs if run.configuration == listed]
     assert measured == [Outcome.NODE_FAILURE, Outcome.OK]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from held_campaigns import hold
+from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from stated_profiles import PROFILE, SIZES, TUNED
+from stores import opened_store
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
 from commtune.app.measure.past_verifications import describe_strength, read_verifications
 from commtune.app.measure.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import Database, open_database
+from commtune.db.connection.engine import Database
 from commtune.db.queries.listing import list_canaries
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
@@ -62,13 +63,7 @@ class Laboratory:
 
     def session(self) -> Session:
         store = Store(self.database)
-        campaign_id = store.open_campaign(
-            CampaignRecord(
-                self.plan.name, self.plan.comparable({}), {}, {}, "k", 1,
-                SystemRecord("f", "made-up"), StackRecord("f", "made-up"), simulated=True,
-            )
-        ).id  # fmt: skip
-        store.lock(campaign_id)
+        campaign_id = hold(store, self.plan)
         runner = Runner(self.plan, campaign_id, self.today, store, clock=self.today.clock)
         runner.recover()
         runner.load()
@@ -90,11 +85,9 @@ class Laboratory:
 
 
 @pytest.fixture
-def laboratory(tmp_path: Path) -> Iterator[Laboratory]:
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+def laboratory(store: Store) -> Laboratory:
     plan = Plan("test", SPACE, Workload(Operation.ALLREDUCE, SIZES))
-    yield Laboratory(database, SyntheticBenchmark(gains(1, 1.3, 1.3), VirtualClock()), plan)
-    database.close()
+    return Laboratory(store.database, SyntheticBenchmark(gains(1, 1.3, 1.3), VirtualClock()), plan)
 
 
 # Whole verifications
@@ -123,9 +116,9 @@ def test_what_became_of_a_gain_is_found(
 
 
 def test_past_verifications_are_read_from_their_runs(
-    laboratory: Laboratory, tmp_path: Path
+    laboratory: Laboratory,
 ) -> None:
-    db = f"{tmp_path}/test.db"
+    db = laboratory.database.whole_url
     number = laboratory.session().runner.campaign_id
     Store(laboratory.database).save_profiles(number, [PROFILE])
     assert read_verifications("1", db) == []
@@ -143,7 +136,7 @@ def test_past_verifications_are_read_from_their_runs(
             assert point.gain.low <= printed.gain.low and point.gain.high >= printed.gain.high
 
 
-def test_canaries_are_those_of_the_evidence(laboratory: Laboratory, tmp_path: Path) -> None:
+def test_canaries_are_those_of_the_evidence(laboratory: Laboratory) -> None:
     laboratory.verify()
     number = laboratory.session().runner.campaign_id
     # Of the search, one of them made again, and one of another whose second run was cut short.
@@ -154,7 +147,7 @@ def test_canaries_are_those_of_the_evidence(laboratory: Laboratory, tmp_path: Pa
         connection.exec_driver_sql("UPDATE runs SET outcome = 'interrupted' WHERE id = 5")
     evidence = Evidence.of_runs(Store(laboratory.database).runs(number))
     known = list(evidence.good(*EARLIER))
-    listed = partial(list_canaries, f"sqlite:///{tmp_path}/test.db", number, EARLIER)
+    listed = partial(list_canaries, laboratory.database.whole_url, number, EARLIER)
     assert sorted(listed(1000)) == sorted(evidence.canaries(*EARLIER)) != []
     assert (
         len(listed(len(known) // 2))
@@ -168,14 +161,13 @@ def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path:
     said: Counter[tuple[float, VerificationVerdict]] = Counter()
     for seed in range(40):
         truth = 1.3 if seed % 2 else 1.0
-        database = open_database(f"sqlite:///{tmp_path}/{seed}.db")
-        machine = SyntheticBenchmark(
-            gains(1, truth, truth), VirtualClock(), seed=seed, noise=0.08,
-            slow_share=0.3 if seed % 3 == 0 else 0.0,
-        )  # fmt: skip
-        plan = replace(laboratory.plan, seed=seed)
-        said[truth, Laboratory(database, machine, plan).verify(16.0).finding] += 1
-        database.close()
+        with opened_store(tmp_path / f"{seed}.db") as store:
+            machine = SyntheticBenchmark(
+                gains(1, truth, truth), VirtualClock(), seed=seed, noise=0.08,
+                slow_share=0.3 if seed % 3 == 0 else 0.0,
+            )  # fmt: skip
+            plan = replace(laboratory.plan, seed=seed)
+            said[truth, Laboratory(store.database, machine, plan).verify(16.0).finding] += 1
     wrong_of_true = {
         VerificationVerdict.WEAKER,
         VerificationVerdict.GONE,
@@ -293,19 +285,10 @@ def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
 
 def tuned(laboratory: Laboratory) -> CampaignResult:
     """Tunes over the made-up machine: one variable, two values."""
-    from commtune.documents.yaml_document import parse_document
-    from commtune.spaces.loading import build_space
-
-    text = """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
+    space = made_up_space("""
   - {name: BUFFER, kind: choice, values: ["1024", "65536"], source: test}
   - {name: NOTHING, kind: bool, source: test}
-"""
-    space = build_space(parse_document(text))
+""")
     laboratory.plan = replace(laboratory.plan, space=space, budget=Budget(10, 5, 10))
     session = laboratory.session()
     return Campaign(session.plan, session.runner, session.reporter).run()

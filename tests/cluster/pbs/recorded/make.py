@@ -15,6 +15,7 @@ _SUPPORT = _HERE.parents[2] / "support"
 sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "pbs")]
 
 from pbs_cluster import Cluster, running_cluster  # noqa: E402
+from waiting import wait_for  # noqa: E402
 
 _NAME = "commtune-small-0123456789abcdef"
 _QUESTION = ("qstat", "-x", "-f", "-F", "dsv", "-D", "\x1f")
@@ -45,7 +46,7 @@ def _record_jobs(cluster: Cluster) -> None:
         "completed": _submit(cluster, "sleep 2", *two).stdout,
         "failed": _submit(cluster, "exit 7", *one).stdout,
     }
-    cluster.until(lambda: not cluster.call("qselect").split(), "jobs to end")
+    wait_for(lambda: not cluster.call("qselect").split(), "jobs to end")
     numbers["timed-out"] = _submit(cluster, "exec sleep 60", *one, "-l", "walltime=3").stdout
     numbers["running"] = running = _submit(cluster, "exec sleep 300", *one).stdout
     numbers["held"] = _submit(cluster, "true", *one, "-h").stdout
@@ -59,16 +60,16 @@ def _record_jobs(cluster: Cluster) -> None:
     numbers["its-turn"] = _submit(cluster, "true", "-l", "select=3:ncpus=2", *two[2:]).stdout
     numbers["deleted-before-it-ran"] = early = _submit(cluster, "true", *one, "-h").stdout
     cluster.order("qdel", early.strip())
-    cluster.until(lambda: len(cluster.call("qselect").split()) <= 5, "jobs to end")
+    wait_for(lambda: len(cluster.call("qselect").split()) <= 5, "jobs to end")
     for name, number in numbers.items():
         _write(name, cluster.call(*_IN_UTC, *_QUESTION, number.strip()))
     lost = _submit(cluster, "exec sleep 300", *one).stdout.strip()
     asked = (*_IN_UTC, *_QUESTION, lost)
-    cluster.until(lambda: "exec_host=" in cluster.call(*asked), "it to run")
+    wait_for(lambda: "exec_host=" in cluster.call(*asked), "it to run")
     said = cluster.call(*asked)
     node = said.partition("exec_host=")[2].partition("/")[0]
     cluster.fail_node(node)
-    cluster.until(lambda: "job_state=F" in cluster.call(*asked), "its end")
+    wait_for(lambda: "job_state=F" in cluster.call(*asked), "its end")
     _write("lost-its-node", cluster.call(*asked))
     _write("nodes", cluster.call("pbsnodes", "n1", "n2", "n3"))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
+from made_files import write_script
 from waiting import PATIENCE_S
 
 from fake_slurm.programs import PROGRAMS
@@ -286,9 +287,7 @@ class FakeSlurm:
         command = self._python(
             "programs", f"sys.exit(main({program!r}, sys.argv[2:], sys.argv[1]))"
         )
-        file = self.folder / "bin" / program
-        file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-        file.chmod(0o755)
+        write_script(self.folder / "bin" / program, f'exec {shlex.join(command)} "$@"')
 
     def _python(self, module: str, statement: str) -> list[str]:
         """A Python that starts quickly: without site packages, with modules that are compiled."""
