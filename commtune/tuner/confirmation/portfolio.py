@@ -126,9 +126,10 @@ class Prospects:
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
             found = self._choose_greedily(self._estimate_worth(max(blocks, FEWEST_PAIRS)), count)
-            had, has = (bool(self._count_ablation_runs(n[1], runs)) for n in (best, found))
-            costs_ablation = had > has
-            least = _WORTH_ABLATION if costs_ablation else _WORTH_A_RUN
+            had_ablation, has_ablation = (
+                self._count_ablation_runs(chosen, runs) > 0 for _, chosen in (best, found)
+            )
+            least = _WORTH_ABLATION if had_ablation > has_ablation else _WORTH_A_RUN
             best = found if found[0] > (1 + least) * best[0] else best
         return best
 
@@ -143,8 +144,13 @@ class Prospects:
         return found if found >= least else 0
 
     def _count_enough_blocks(self, chosen: Sequence[int], most: int) -> int:
-        """Counts the blocks with which confirmation shows nearly what it would with the most."""
+        """Counts the blocks with which confirmation shows nearly what it would with the most.
+
+        If it is expected to show nothing, all: they say how little there is.
+        """
         expected = self._expect_sum(chosen, most)
+        if not expected:
+            return most
         blocks = _CONFIRMED * FEWEST_BLOCKS
         while blocks < most and self._expect_sum(chosen, blocks) < _ENOUGH * expected:
             blocks = math.ceil(_BLOCKS_GROWTH * blocks)
