@@ -73,9 +73,8 @@ class KeptCluster:
 
     def on_nodes(self, command: str) -> None:
         """Types a command on all nodes, as root."""
-        from slurm_nodes import (
-            type_on_nodes,
-        )  # psutil: where packages are looked for, it isn't there
+        # Imported here: psutil isn't installed everywhere that this module is imported.
+        from slurm_nodes import type_on_nodes
 
         type_on_nodes(self.folder, command)
 
