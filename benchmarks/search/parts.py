@@ -68,7 +68,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
         (model.TableModel, "_estimate_noise", _without_common_noise),
     ),
     "a configuration's own mean counts": ((model, "_PREDICTION_RUNS", 1e9),),
-    "time for ablation": ((portfolio, "_ABLATION_SHARE", 0.0),),
+    "time for ablation": ((portfolio, "_ABLATION_BLOCKS", math.inf),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
     "ahead by half an error": ((portfolio, "_AHEAD_ERRORS", 0.0),),
     "the smaller of two equal candidates": (
