@@ -35,7 +35,8 @@ from commtune.tuner.statistics.intervals import estimate_ratio, t_quantile
 from commtune.wiring import benchmark_setup
 
 _GRID = Path(__file__).parent / "grids/mpich-allreduce.jsonl.gz"
-_FROM = 65536
+#: The smallest size, in bytes, at which the grid's best configurations are compared.
+_SMALLEST = 65536
 _TIME_LIMIT_S = 60.0
 
 #: Median seconds by configuration and size, of one round.
@@ -44,10 +45,12 @@ Times = Mapping[Configuration, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Row:
-    """A size of a campaign: how many times as long as others what is recommended takes.
+    """Ratios of the time of what a campaign recommends at a size, with their intervals.
 
     Attributes:
-        of_default, of_best: ratio, its low and its high end; the second ``None`` below 64 KiB.
+        settings: what is recommended; empty for the default.
+        of_default, of_best: time over that of the default and of the grid's best configuration:
+            ratio, low and high end. The second is ``None`` below 64 KiB.
     """
 
     seed: int
@@ -63,7 +66,7 @@ def find_best() -> dict[int, Configuration]:
     truth = shrink_medians(recording.log_times, recording.of, recording.prior)
     sizes, configurations = recording.grid.header.workload.sizes, recording.grid.configurations
     places = zip(sizes, truth.argmin(axis=0), strict=True)
-    return {size: configurations[place] for size, place in places if size >= _FROM}
+    return {size: configurations[place] for size, place in places if size >= _SMALLEST}
 
 
 def launch_in_turn(
@@ -132,12 +135,16 @@ def show(rows: Sequence[Row]) -> str:
         (
             str(row.seed),
             format_size(row.bytes),
-            *("{:.3f} [{:.3f}, {:.3f}]".format(*ratio) if ratio else ""
-              for ratio in (row.of_default, row.of_best)),
+            _show_ratio(row.of_default),
+            _show_ratio(row.of_best),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return format_table(("seed", "size", "of default", "of grid's best"), named, right="seed,size")
+
+
+def _show_ratio(ratio: tuple[float, float, float] | None) -> str:
+    return "{:.3f} [{:.3f}, {:.3f}]".format(*ratio) if ratio else ""
 
 
 def main() -> None:

@@ -89,8 +89,8 @@ def find_reason(output: str) -> str:
     framed, stack = _FRAMED.search(output), _ERROR_STACK.search(output)
     if framed:
         return framed[1]
-    lines = _WITHOUT_MESSAGE.sub("", stack[1]) if stack else output
-    return lines.strip().rpartition("\n")[2]
+    said = _WITHOUT_MESSAGE.sub("", stack[1]) if stack else output
+    return said.strip().rpartition("\n")[2]
 
 
 def _judge_end(

@@ -166,7 +166,7 @@ def judge_variables(
     if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
-    each = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
+    error_rate = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
         low, high, mean = -math.inf, True, -math.inf
@@ -175,7 +175,7 @@ def judge_variables(
             error, freedom = _pool_blocks([other.by_size[size] for other in lost.values()])
             error /= math.sqrt(one.pairs)
             idle_margin = t_quantile(1 - _PASSENGER_RATE / comparisons, freedom) * error
-            margin = t_quantile(1 - each, freedom) * error
+            margin = t_quantile(1 - error_rate, freedom) * error
             low = max(low, one.mean - margin)
             high = high and one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
             mean = max(mean, one.mean)

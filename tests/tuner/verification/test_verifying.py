@@ -163,9 +163,12 @@ def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path:
         truth = 1.3 if seed % 2 else 1.0
         with opened_store(tmp_path / f"{seed}.db") as store:
             machine = SyntheticBenchmark(
-                gains(1, truth, truth), VirtualClock(), seed=seed, noise=0.08,
+                gains(1, truth, truth),
+                VirtualClock(),
+                seed=seed,
+                noise=0.08,
                 slow_share=0.3 if seed % 3 == 0 else 0.0,
-            )  # fmt: skip
+            )
             plan = replace(laboratory.plan, seed=seed)
             said[truth, Laboratory(store.database, machine, plan).verify(16.0).finding] += 1
     wrong_of_true = {
