@@ -21,18 +21,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from rerun import run_campaign
+from quiet import QuietReporter
 from search.halves import Recording
 from search.ours import profile_at
 from search.truth import shrink_medians
 
+from commtune.app.campaigns import tuning
 from commtune.campaign.plan import Plan
+from commtune.commands.campaigns.tuning import quick_campaign
+from commtune.db.connection.engine import open_database
 from commtune.formatting import format_size, format_table
 from commtune.model import DEFAULT, Configuration, Phase, RunRequest
 from commtune.replay.benchmark import load_grid
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.statistics.intervals import estimate_ratio, t_quantile
-from commtune.wiring import benchmark_setup
+from commtune.wiring import benchmark_setup, space_fitting
 
 _GRID = Path(__file__).parent / "grids/mpich-allreduce.jsonl.gz"
 #: The smallest size, in bytes, at which the grid's best configurations are compared.
@@ -58,6 +61,17 @@ class Row:
     settings: dict[str, str]
     of_default: tuple[float, float, float]
     of_best: tuple[float, float, float] | None
+
+
+def run_campaign(seed: int, folder: Path) -> tuple[Plan, CampaignResult]:
+    """Runs the embedded default campaign with a seed, in a database of its own."""
+    mpi = benchmark_setup.find_named_mpi("wheel:mpich")
+    space = space_fitting.preset_for(mpi, "allreduce")
+    spec = quick_campaign({"name": f"{folder.name}-{seed}", "seed": seed}, space, "mpich")
+    opened = open_database(f"sqlite:///{folder}/{seed}.db")
+    result = tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
+    opened.close()
+    return spec.plan, result
 
 
 def find_best() -> dict[int, Configuration]:
@@ -157,7 +171,7 @@ def main() -> None:
     best, rows = find_best(), list[Row]()
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(1, asked.seeds + 1):
-            plan, result = run_campaign(seed, Path(folder), (None, None, None))
+            plan, result = run_campaign(seed, Path(folder))
             found = compare(seed, plan, result, best, asked.rounds)
             print(show(found), flush=True)
             rows += found

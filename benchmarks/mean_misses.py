@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import math
 import random
+from dataclasses import replace
 
-from commtune.tuner.statistics.intervals import estimate_mean_ratio, interval_of_ratio
+from commtune.tuner.statistics.intervals import estimate_mean_ratio, half_width
 
 LEVEL = 0.995
 PAIRS = (8, 12, 20, 40, 80)
@@ -39,13 +40,15 @@ def misses(default: Slow, candidate: Slow, pairs: int, cases: int) -> tuple[floa
     """The shares of intervals that lie above and below the truth."""
     rng = random.Random(pairs)
     of_default, of_candidate = (1 - share + share * times for share, times in (default, candidate))
-    truth = of_default / of_candidate
+    truth = math.log(of_default / of_candidate)
     above = below = 0
     for _ in range(cases):
         made = [(run_s(default, rng), run_s(candidate, rng)) for _ in range(pairs)]
-        gain = interval_of_ratio(estimate_mean_ratio(made), LEVEL, spread=0.0)
-        above += gain.low > truth
-        below += gain.high < truth
+        found = estimate_mean_ratio(made)
+        assert found is not None
+        half = half_width(replace(found, spread=0.0), LEVEL)
+        above += found.mean - half > truth
+        below += found.mean + half < truth
     return above / cases, below / cases
 
 

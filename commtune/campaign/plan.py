@@ -7,7 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
-from commtune.model import Aggressor, Configuration, Estimand, Operation, Phase, Timing, Workload
+from commtune.model import (
+    SESSION_SPREAD,
+    Aggressor,
+    Configuration,
+    Estimand,
+    Operation,
+    Phase,
+    Timing,
+    Workload,
+)
 
 if TYPE_CHECKING:  # slow to import, and not needed to read stored campaigns
     from commtune.spaces.space import Space
@@ -63,6 +72,8 @@ class Plan:
         tolerance: how much slower than the default, as a share, a configuration for all sizes may
             be at any size.
         level: simultaneous confidence level of all statements of the campaign.
+        session_spread: standard deviation of a speedup between sessions, as a share of its
+            logarithm.
         estimand: the quantity whose ratio a speedup is.
         first: configurations to try before the search proposes its own.
         guards: further operations, on which winners must not be slower.
@@ -86,6 +97,7 @@ class Plan:
     minimum_gain: float = 0.02
     tolerance: float = 0.05
     level: float = 0.95
+    session_spread: float = SESSION_SPREAD
     estimand: Estimand = Estimand.MEDIAN
     first: tuple[Configuration, ...] = ()
     guards: tuple[Operation, ...] = ()

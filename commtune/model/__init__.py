@@ -6,7 +6,14 @@ name says otherwise.
 
 # What is imported here is meant to be imported from here (pyproject.toml says so to the checkers).
 from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration, content_key
-from commtune.model.evidence import FEWEST_PAIRS, Estimand, Interval, PointEvidence, Verdict
+from commtune.model.evidence import (
+    FEWEST_PAIRS,
+    SESSION_SPREAD,
+    Estimand,
+    Interval,
+    PointEvidence,
+    Verdict,
+)
 from commtune.model.operations import (
     Backend,
     Direction,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from commtune.model.configuration import DEFAULT, Configuration
 from commtune.model.effects import SizeEffect, VariableEffect, select_known
-from commtune.model.evidence import Verdict
+from commtune.model.evidence import SESSION_SPREAD, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,6 +247,8 @@ class Decision:
         ablations: those that the candidates come from.
         look_shares: how ``error_share`` is divided over the looks. The default is that of
             verifications, where an early answer matters more.
+        session_spread: standard deviation of a speedup between sessions, as a share of its
+            logarithm.
     """
 
     candidates: tuple[Configuration, ...] = ()
@@ -260,6 +262,7 @@ class Decision:
     ablations: tuple[Ablation, ...] = ()
     sizes: tuple[tuple[int, ...], ...] = ()
     look_shares: tuple[float, ...] = (0.15, 0.25, 0.60)
+    session_spread: float = SESSION_SPREAD
 
     def sizes_of(self, candidate: Configuration, measured: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the sizes (bytes) at which a candidate is compared."""

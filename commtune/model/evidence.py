@@ -7,6 +7,9 @@ from enum import StrEnum
 
 #: With fewer pairs than this a verdict is inconclusive, however well they agree.
 FEWEST_PAIRS = 5
+#: The standard deviation of a speedup between sessions, as a share of its logarithm, where it was
+#: not measured: that of 11 profiles on a virtual machine, hours later (docs/measurements.md).
+SESSION_SPREAD = 0.2
 
 
 class Verdict(StrEnum):

@@ -184,7 +184,7 @@ def test_a_part_is_taken_away_and_comes_back(part: str) -> None:
 
 
 def test_without_single_values_a_search_takes_another_course() -> None:
-    one, other = (play_without(p, "nccl-sockets", 1, 20) for p in ("", "single values first"))
+    one, other = (play_without(p, "nccl-sockets", 15, 20) for p in ("", "single values first"))
     assert one != other
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from commtune.app.campaigns.first_proposals import find_proposals
+from commtune.app.measure.sessions import measure_session_spread
 from commtune.campaign.loading import CampaignSpec
+from commtune.campaign.plan import Plan
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import dump_model, list_differences, to_json_value
@@ -19,6 +21,7 @@ from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import describe_campaign
+from commtune.db.records import CampaignRecord
 from commtune.errors import EnvironmentFault, NoAnswer, UnknownName, UserError
 from commtune.formatting import list_first
 from commtune.kernels.library_versions import versions_in
@@ -98,10 +101,11 @@ def tune_campaign(
         CampaignChanged: the stored campaign of this name is not comparable.
         CampaignLocked: another controller works on it.
     """
-    plan = spec.plan
     if spec.job_request is not None:
         return _tune_on_scheduler(spec, mpi, opened, reporter, take_over=take_over)
-    folder = runs_folder(plan.name)
+    folder = runs_folder(spec.plan.name)
+    record = record_of(spec, mpi, describe_machine(), folder)
+    plan = _allow_for_sessions(spec.plan, record, opened, reporter)
     space, protected = plan.space, spec.protected_variables
     benchmark = prepare_benchmark(
         mpi, space.pinned, space.variables, plan.workload, folder, protected
@@ -109,7 +113,6 @@ def tune_campaign(
     shared = SharedLaunch(reporter.say)
     if can_share_launches(plan):
         benchmark = replace(benchmark, shared=shared)
-    record = record_of(spec, mpi, describe_machine(), folder)
     hand = command_by_hand(benchmark, plan)
     with (
         closing(shared),
@@ -130,10 +133,11 @@ def _tune_on_scheduler(
     take_over: bool,
 ) -> CampaignResult:
     """Runs or resumes a campaign on a scheduler: in an allocation by steps, otherwise by jobs."""
-    plan, on = spec.plan, prepare_scheduler_campaign(spec, mpi, reporter.say)
+    on = prepare_scheduler_campaign(spec, mpi, reporter.say)
     record = scheduler_campaign_record(on)
     if on.key:
-        _check_stored(plan.name, opened)
+        _check_stored(record.name, opened)
+    plan = _allow_for_sessions(spec.plan, record, opened, reporter)
     take_over = take_over or on.follows_allocation
     with (
         ExitStack() as at_last,
@@ -162,6 +166,16 @@ def _tune_on_scheduler(
                 most_left_s=partial(on.left_s, book), look_at=on.look_at,
             )  # fmt: skip
             return Campaign(plan, runner, reporter).run()
+
+
+def _allow_for_sessions(
+    plan: Plan, record: CampaignRecord, opened: Database, reporter: Reporter
+) -> Plan:
+    """Returns a plan whose intervals allow for the variation between sessions on its system."""
+    spread = measure_session_spread(record.system.fingerprint, opened.whole_url)
+    if spread.sessions:
+        reporter.say(f"between sessions intervals allow for {spread}")
+    return replace(plan, session_spread=spread.share)
 
 
 def _check_stored(campaign: str, opened: Database) -> None:

@@ -20,8 +20,8 @@ from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence, never_works
-from commtune.tuner.statistics.intervals import Estimate
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
+from commtune.tuner.statistics.session_spread import MeasuredSession
 from commtune.tuner.verification.claims import Claim, VerificationVerdict, judge_profile
 from commtune.tuner.verification.phase import EARLIER
 
@@ -29,30 +29,26 @@ from commtune.tuner.verification.phase import EARLIER
 #: of one verification, seconds.
 _NEAR_S = 6 * 3600.0
 #: The most earlier runs from which the machine's states are fitted: more don't improve the fit.
-_MOST_RUNS = 1000
+MOST_RUNS = 1000
 #: A number of blocks for which several interim looks are planned.
 _MANY = 1000
 
 
 @dataclass(frozen=True)
-class PastVerification:
+class PastVerification(MeasuredSession):
     """A verification of a profile.
 
     Attributes:
-        began_at: start of its first run, seconds since 1970.
         campaign: name of the campaign that has its runs.
         blocks: number of complete blocks of the default and the profile's configuration.
         points: the evidence, by size and machine state.
-        estimates: the estimates behind it, by size in bytes.
         nodes: names of the nodes, if a scheduler gave them.
     """
 
-    began_at: float
     campaign: str
     blocks: int
     finding: VerificationVerdict
     points: tuple[PointEvidence, ...]
-    estimates: Mapping[int, Estimate | None]
     nodes: frozenset[str]
 
 
@@ -76,19 +72,15 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         UserError: the profile claims nothing that can be verified.
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
-    answer = load_profile(db, reference)
-    stored = describe_campaign(db, answer.campaign)
-    named = (stored.what.get("workload") or {}).get("sizes") or ()
-    sizes = sorted({*named, *(point.bytes for point in answer.profile.points)})
-    claim = Claim.of_profile(answer.profile, sizes)
-    rules = _rules_of(stored, claim)
+    answer, stored, claim = load_claim(reference, db)
+    rules = rules_of(stored, claim)
     found: list[PastVerification] = []
     with readable_database(db) as opened:
         store = Store(opened)
         campaigns = _campaigns_with(answer, stored.id, db)
         if not campaigns:
             return []
-        earlier = list_canaries(db, stored.id, EARLIER, _MOST_RUNS)
+        earlier = list_canaries(db, stored.id, EARLIER, MOST_RUNS)
         for number, name in campaigns.items():
             own = Evidence.of_runs(store.runs(number, Phase.VERIFY))
             speeds = fit_states([*earlier, *own.canaries(Phase.VERIFY)])
@@ -97,7 +89,17 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
     return sorted(found, key=lambda one: one.began_at)
 
 
-def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
+def load_claim(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription, Claim]:
+    """Returns a stored profile with its campaign and its claim; errors as for all of these."""
+    answer = load_profile(db, reference)
+    stored = describe_campaign(db, answer.campaign)
+    named = (stored.what.get("workload") or {}).get("sizes") or ()
+    sizes = sorted({*named, *(point.bytes for point in answer.profile.points)})
+    return answer, stored, Claim.of_profile(answer.profile, sizes)
+
+
+def rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
+    """Returns the rules by which a stored profile's verifications are judged."""
     # A campaign of another site may lack some of these.
     level, minimum_gain, tolerance = (
         stored.settings.get(name, getattr(Plan, name))
@@ -140,7 +142,7 @@ def _judge_campaign(
         began = min(run.started_at for run in session)
         stated = {size: estimates.get(size) for size in claim.stated}
         nodes = frozenset(node for run in session for node in run.nodes)
-        yield PastVerification(began, campaign, len(blocks), finding, points, stated, nodes)
+        yield PastVerification(began, stated, campaign, len(blocks), finding, points, nodes)
 
 
 def _sessions(runs: Sequence[Run]) -> Iterable[list[Run]]:

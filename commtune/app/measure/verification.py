@@ -8,6 +8,7 @@ from pathlib import Path
 
 from commtune.app.measure.past_verifications import PastVerification, read_verifications
 from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
+from commtune.app.measure.sessions import measure_session_spread
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
@@ -32,7 +33,7 @@ from commtune.tuner.execution.runner import Runner, time_limit
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Batches, Benchmark, Reporter
 from commtune.tuner.statistics.evidence import Evidence
-from commtune.tuner.statistics.sittings import SittingSpread, measure_spread
+from commtune.tuner.statistics.session_spread import SessionSpread
 from commtune.tuner.verification.claims import OTHER_SHARES as OTHER_SHARES
 from commtune.tuner.verification.claims import Claim
 from commtune.tuner.verification.claims import SizeVerification as SizeVerification
@@ -86,12 +87,12 @@ class VerificationResult(_Task):
 
     Attributes:
         earlier: the verifications before this one.
-        spread: the spread of speedups between those, which widens the new intervals.
+        spread: how much speedups on this system differ between sessions; it widens the intervals.
     """
 
     verification: Verification
     earlier: tuple[PastVerification, ...]
-    spread: SittingSpread
+    spread: SessionSpread
 
 
 def verify_profile(
@@ -128,7 +129,7 @@ def verify_profile(
     for line in _describe_changes(task):
         reporter.say(line)
     earlier = tuple(read_verifications(str(answer.id), db))
-    spread = measure_spread([one.estimates for one in earlier])
+    spread = measure_session_spread(stored.system.fingerprint, db)
     found = _measure(task, time_s, db, reporter, spread.share, take_over=take_over)
     return VerificationResult(**vars(task), verification=found, earlier=earlier, spread=spread)
 

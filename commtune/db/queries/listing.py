@@ -69,6 +69,16 @@ WHERE m.run_id IN ({runs}) AND m.canary_s IS NOT NULL ORDER BY m.run_id, m.place
 """
 
 
+_VERIFIED = """
+SELECT p.id FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
+JOIN systems s ON s.id = c.system_id
+WHERE s.fingerprint = :system AND p.verdict = 'faster' AND EXISTS (
+  SELECT 1 FROM runs r WHERE r.campaign_id = c.id AND r.phase = 'verify'
+  AND r.configuration_id = p.configuration_id
+) ORDER BY p.id DESC LIMIT :most
+"""
+
+
 @dataclass(frozen=True)
 class RunLine:
     """A line of the list of runs.
@@ -197,6 +207,17 @@ def list_canaries(
         stored = rows(_CANARIES.format(runs=write_numbers(chosen)), {}) if chosen else []
     sound = read_rows(stored, "measurements", "run_id")
     return [row["canary_s"] for row in sound]
+
+
+def list_verified_profiles(db: str | None, system: str, most: int) -> list[int]:
+    """Returns the numbers of a system's verified profiles, newest first.
+
+    Args:
+        system: its fingerprint.
+        most: the most profiles.
+    """
+    rows = read_stored(db, _VERIFIED, {"system": system, "most": most}, "profiles", "id")
+    return [row["id"] for row in rows]
 
 
 def best_single_run(db: str | None, campaign_id: int) -> tuple[int, float] | None:

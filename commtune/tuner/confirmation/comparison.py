@@ -15,6 +15,7 @@ from statistics import NormalDist
 from commtune.model import (
     DEFAULT,
     FEWEST_PAIRS,
+    SESSION_SPREAD,
     Configuration,
     Estimand,
     Interval,
@@ -23,7 +24,6 @@ from commtune.model import (
 )
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
-    SITTING_SPREAD,
     Estimate,
     after_more_pairs,
     blocks_to_decide,
@@ -90,7 +90,7 @@ class Rules:
     tolerance: float
     comparisons: int
     share: float = 1.0
-    spread: float = SITTING_SPREAD
+    spread: float = SESSION_SPREAD
     estimand: Estimand = Estimand.MEDIAN
 
     @property
@@ -106,7 +106,7 @@ def compare_candidate(
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
     for size, parts in pair_by_size(blocks, DEFAULT, candidate, speeds).items():
-        estimates[size] = estimate_pairs(list(parts.values()), rules.estimand)
+        estimates[size] = estimate_pairs([*parts.values()], rules.estimand, rules.spread)
         points += _points(operation, size, parts, estimates[size], rules)
     return tuple(points), estimates
 
@@ -129,7 +129,7 @@ def _points(
     rules: Rules,
 ) -> list[PointEvidence]:
     together = join_pairs([*parts.values()])
-    gain = _interval(estimate, together, rules.interval_level, rules.spread)
+    gain = _interval(estimate, together, rules.interval_level)
     by_speed = [
         _point(operation, size, speed, found, len(found) / len(together), rules)
         for speed, found in sorted(parts.items())
@@ -146,16 +146,16 @@ def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
     """Describes one machine state, with an interval by itself, from which nothing is claimed."""
-    estimate = estimate_pairs([found], rules.estimand)
-    gain = _interval(estimate, found, rules.level, rules.spread)
+    estimate = estimate_pairs([found], rules.estimand, rules.spread)
+    gain = _interval(estimate, found, rules.level)
     said = judge_interval(gain, rules.minimum_gain)
     middle_s = found.middle_s(rules.estimand)
     return PointEvidence(operation, size, speed, *middle_s, gain, said, share)
 
 
-def _interval(found: Estimate | None, of: Pairs, level: float, spread: float) -> Interval:
+def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
     """Returns the interval of a ratio, or just the ratio of too few pairs for an estimate."""
-    gain = interval_of_ratio(found, level, len(of), spread)
+    gain = interval_of_ratio(found, level, len(of))
     return gain if found is not None else replace(gain, ratio=of.ratio)
 
 
@@ -238,7 +238,7 @@ def _is_futile(estimate: Estimate | None, progress: ConfirmationProgress) -> boo
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
     final = after_more_pairs(estimate, planned / made)
-    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.interval_level, rules.spread)
+    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.interval_level)
     # The standard deviation of the final mean, given the present one.
     moves = math.sqrt(max(0.0, estimate.error**2 - final.error**2))
     if moves == 0:

@@ -97,6 +97,7 @@ class ConfirmationPhase:
             ablations=tuple(ablations),
             sizes=tuple(candidates.values()),
             look_shares=CONFIRMATION_SHARES,
+            session_spread=self._plan.session_spread,
         )
         self._store_decision(decision)
         if decision.blocks * block_s > 1.2 * budget_s:
@@ -235,6 +236,7 @@ class ConfirmationPhase:
                 for one in decision.candidates
             ),
             share=decision.shares[look],
+            spread=decision.session_spread,
             estimand=self._plan.estimand,
         )
 
@@ -294,6 +296,7 @@ class ConfirmationPhase:
                 self._plan.minimum_gain,
                 self._plan.tolerance,
                 len(recommended) * len(self._plan.workload.sizes),
+                spread=decision.session_spread,
                 estimand=self._plan.estimand,
             )
             speeds = self._runner.evidence.speeds(anew=True)

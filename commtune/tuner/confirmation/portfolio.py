@@ -23,7 +23,7 @@ from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, error_share
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (
-    SITTING_ALLOWANCE,
+    allowance,
     corrected_level,
     predict_interval,
 )
@@ -212,7 +212,8 @@ class Prospects:
         ).shares[-1]
         level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
         error, reach = predict_interval(blocks, level)
-        needed = math.log1p(plan.minimum_gain) + reach * pair + SITTING_ALLOWANCE * mean
+        between = allowance(plan.session_spread) * mean
+        needed = math.log1p(plan.minimum_gain) + np.hypot(reach * pair, between)
         chance = ndtr((mean - needed) / np.hypot(doubt, error * pair))
         worth = chance * np.maximum(0.0, mean - doubt)
         worth *= np.array(list(self.weights.values()))

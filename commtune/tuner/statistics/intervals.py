@@ -11,8 +11,8 @@ Machine states are strata: each is estimated by itself, and they are averaged by
 the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946) and Welch.
 
 Pairs of one session can't show the variation of a gain between sessions, which is about a share
-of the gain itself (``SITTING_SPREAD``). Every interval is widened by it. docs/method.md has the
-reasons.
+of the gain itself. Every interval is widened by it (see ``session_spread``). docs/method.md has
+the reasons.
 """
 
 from __future__ import annotations
@@ -24,14 +24,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, linear_regression, median
 
-from commtune.model import FEWEST_PAIRS, Interval, Verdict
+from commtune.model import FEWEST_PAIRS, SESSION_SPREAD, Interval, Verdict
 
-#: The standard deviation of a log gain between sessions, as a share of itself: measured in reruns
-#: on a virtual machine with 2 cores, beyond the noise of their pairs (benchmarks/rerun.py).
-SITTING_SPREAD = 0.06
 _NORMAL_95 = 1.96
-#: The half width of a 95 % interval for that, as a share of the log gain.
-SITTING_ALLOWANCE = _NORMAL_95 * SITTING_SPREAD
 #: The fewest pairs of each order from which its effect is estimated.
 _FEWEST_OF_AN_ORDER = 3
 #: The effect of the order is removed if the squared error is more than this many times smaller
@@ -58,6 +53,7 @@ class Estimate:
     Attributes:
         pairs: number of pairs.
         rounding: bound of the error from rounded times.
+        spread: standard deviation of the mean between sessions, as a share of it.
     """
 
     mean: float
@@ -65,6 +61,17 @@ class Estimate:
     freedom: float
     pairs: int
     rounding: float = 0.0
+    spread: float = SESSION_SPREAD
+
+    @property
+    def between_sessions(self) -> float:
+        """The half width of a 95 % interval for the variation between sessions alone."""
+        return allowance(self.spread) * abs(self.mean)
+
+
+def allowance(spread: float) -> float:
+    """Returns the half width of a 95 % interval for a standard deviation."""
+    return _NORMAL_95 * spread
 
 
 def corrected_level(level: float, comparisons: int) -> float:
@@ -228,14 +235,10 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
     return Estimate(mean, math.sqrt(variance), freedom, total)
 
 
-def half_width(found: Estimate, level: float, spread: float = SITTING_SPREAD) -> float:
-    """Returns the half width of the interval of a log ratio.
-
-    Args:
-        spread: standard deviation between sessions, as a share of the log ratio.
-    """
+def half_width(found: Estimate, level: float) -> float:
+    """Returns the half width of the interval of a log ratio."""
     within = t_quantile((1 + level) / 2, found.freedom) * found.error
-    return math.hypot(within, _NORMAL_95 * spread * found.mean, found.rounding)
+    return math.hypot(within, found.between_sessions, found.rounding)
 
 
 @lru_cache(maxsize=4096)
@@ -245,22 +248,16 @@ def t_quantile(probability: float, freedom: float) -> float:
     return float(stdtrit(freedom, probability))
 
 
-def interval_of_ratio(
-    found: Estimate | None,
-    level: float,
-    pairs: int | None = None,
-    spread: float = SITTING_SPREAD,
-) -> Interval:
+def interval_of_ratio(found: Estimate | None, level: float, pairs: int | None = None) -> Interval:
     """Returns the interval of a ratio, from 0 to infinity without an estimate.
 
     Args:
         level: confidence level of this one interval.
         pairs: the number to state without an estimate.
-        spread: standard deviation between sessions, as a share of the log ratio.
     """
     if found is None:
         return Interval(ratio=1.0, low=0.0, high=math.inf, pairs=pairs or 0)
-    half = half_width(found, level, spread)
+    half = half_width(found, level)
     # A level of almost 1 with two pairs is wider than a float can hold.
     low, high = math.exp(max(found.mean - half, -700)), math.exp(min(found.mean + half, 700))
     return Interval(ratio=math.exp(found.mean), low=low, high=high, pairs=found.pairs)
@@ -295,7 +292,7 @@ def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> floa
     Infinite where no number would.
     """
     distance = abs(found.mean - math.log1p(minimum_gain))
-    room = distance**2 - (SITTING_ALLOWANCE * found.mean) ** 2 - found.rounding**2
+    room = distance**2 - found.between_sessions**2 - found.rounding**2
     if room <= 0:
         return math.inf
     quantile = t_quantile((1 + level) / 2, max(30.0, found.freedom))

@@ -14,7 +14,7 @@ from functools import cache, partial
 from statistics import fmean, median
 from typing import TypeVar
 
-from commtune.model import FEWEST_PAIRS, Estimand, Outcome, Run
+from commtune.model import FEWEST_PAIRS, SESSION_SPREAD, Estimand, Outcome, Run
 from commtune.tuner.statistics.evidence import Cell, median_times
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -194,11 +194,16 @@ def _step_s(pairs: Pairs, size: int, of_all: Callable[[], float]) -> float:
 
 
 def estimate_pairs(
-    strata: Sequence[Pairs], estimand: Estimand = Estimand.MEDIAN
+    strata: Sequence[Pairs],
+    estimand: Estimand = Estimand.MEDIAN,
+    spread: float = SESSION_SPREAD,
 ) -> Estimate | None:
     """Estimates the log ratio over machine states, with its rounding error.
 
     The ratio of mean times is over all states at once, since the runs of a pair share theirs.
+
+    Args:
+        spread: standard deviation of the ratio between sessions, as a share of its logarithm.
     """
     if estimand is Estimand.MEAN:
         found = estimate_mean_ratio(join_pairs(strata).times_s)
@@ -213,4 +218,4 @@ def estimate_pairs(
         for pairs in believed
         for side in (0, 1)
     )
-    return replace(found, rounding=rounding)
+    return replace(found, rounding=rounding, spread=spread)

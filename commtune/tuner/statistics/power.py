@@ -16,17 +16,19 @@ from functools import lru_cache
 from statistics import fmean
 
 from commtune.tuner.statistics.intervals import (
-    SITTING_ALLOWANCE,
     Estimate,
     after_more_pairs,
+    allowance,
     combine_strata,
     estimate_ratio,
     t_quantile,
 )
 from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
-#: The probability to find the minimum detectable effect.
-_POWER = 0.9
+#: The probability to find the minimum detectable effect, and that among resampled pairs. Those
+#: have fewer outliers than new pairs: with 0.9, campaigns found it in 83 to 90 % of cases with
+#: eight kinds of noise, and with this in 88 to 93 % (two-of-four: 98 % with both).
+_POWER, _RESAMPLED_POWER = 0.9, 0.925
 #: Quantiles of the distribution of an error over which power is averaged.
 _ERROR_POINTS = 64
 #: Samples of pairs; the standard error of a share of 0.9 is then 0.02.
@@ -58,27 +60,33 @@ def detectable_gain(
             for pairs in (1.0, times)
         )
         half_widths = [_half_width(one, level) for one in now]
-        lacking = [_least_mean(_half_width(one, level), least) - one.mean - least for one in then]
-        most = least + _find_multiple(lacking, half_widths) * _half_width(found, level)
+        # Shown by pairs without noise: it does not grow with the half width.
+        base = _least_mean(0.0, least, found.spread)
+        lacking = [
+            _least_mean(_half_width(one, level), least, found.spread) - one.mean - base
+            for one in then
+        ]
+        most = base + _find_multiple(lacking, half_widths) * _half_width(found, level)
     else:
         final = after_more_pairs(found, times)
         quantile = t_quantile((1 + level) / 2, final.freedom)
         reach = _errors_needed(quantile, found.freedom, final.freedom, _POWER)
-        most = _least_mean(_half_width(final, level), least + (reach - quantile) * final.error)
+        most = _least_mean(_half_width(final, level), least, found.spread)
+        most += (reach - quantile) * final.error
     return math.exp(min(most, 700)) - 1
 
 
 def _find_multiple(lacking: Sequence[float], half_widths: Sequence[float]) -> float:
-    """Finds the multiple of a half width that suffices with a probability of 0.9.
+    """Finds the multiple of a half width that suffices in most cases.
 
     Args:
-        lacking: log gains, beyond the minimum, that samples need to show a gain.
+        lacking: log gains, beyond those shown without noise, that samples need to show a gain.
         half_widths: of other samples, each combined with every one of these.
     """
     import numpy as np
 
     known = np.maximum(half_widths, 1e-12)
-    return float(np.quantile(np.array(lacking)[:, None] / known, _POWER))
+    return float(np.quantile(np.array(lacking)[:, None] / known, _RESAMPLED_POWER))
 
 
 def _half_width(found: Estimate, level: float) -> float:
@@ -124,14 +132,16 @@ def _draw(pool: Sequence[tuple[float, float]], count: int, rng: random.Random) -
     return estimate_ratio(clip_outliers([x if first else x[::-1] for x, first in runs]), is_first)
 
 
-def _least_mean(within: float, least: float) -> float:
+def _least_mean(within: float, least: float, spread: float) -> float:
     """Returns the mean whose interval begins at ``least``, by inverting ``half_width``.
 
     Args:
         within: the half width from noise and rounding alone.
+        spread: standard deviation between sessions, as a share of the mean.
     """
-    rest = 1 - SITTING_ALLOWANCE**2
-    return (least + math.sqrt((SITTING_ALLOWANCE * least) ** 2 + rest * within**2)) / rest
+    share = allowance(spread)
+    rest = 1 - share**2
+    return (least + math.sqrt((share * least) ** 2 + rest * within**2)) / rest
 
 
 @lru_cache(maxsize=4096)

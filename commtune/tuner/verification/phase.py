@@ -26,7 +26,6 @@ from commtune.tuner.statistics.blocks import (
     whole_blocks,
 )
 from commtune.tuner.statistics.evidence import Evidence, never_works
-from commtune.tuner.statistics.intervals import SITTING_SPREAD
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification import claims
 
@@ -92,7 +91,7 @@ class VerifyPhase:
         claim: claims.Claim,
         known: Evidence,
         time_s: float,
-        spread: float = SITTING_SPREAD,
+        spread: float,
     ) -> None:
         self._session = session
         self._runner = session.runner

@@ -230,18 +230,19 @@ def test_times_and_ratios_by_hand() -> None:
 
 
 def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
+    rules = replace(RULES, spread=0.0)
     # No two are equal, as of equal ones rounding would be a part of the error.
     spread = [(0.02 + 1e-6 * n) * (-1) ** n for n in range(20)]
     blocks = ratios([math.exp(x) for x in spread])
-    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
+    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), rules)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
-    found = detectable_gains(looked(20, 20), comparison, RULES)
+    found = detectable_gains(looked(20, 20), comparison, rules)
     estimate = estimates[8]
     assert estimate is not None
-    expected = detectable_gain(estimate, RULES.interval_level, 0.02)
+    expected = detectable_gain(estimate, rules.interval_level, 0.02)
     assert found[8] == pytest.approx(expected)
     # Four times the blocks, half of what is above the minimum.
-    more = detectable_gains(looked(20, 80), comparison, RULES)
+    more = detectable_gains(looked(20, 80), comparison, rules)
     assert (more[8] - 0.02) / (found[8] - 0.02) == pytest.approx(0.5, abs=0.1)
 
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from commtune.tuner.statistics.intervals import SITTING_ALLOWANCE, interval_of_ratio
+from commtune.tuner.statistics.intervals import allowance, interval_of_ratio
 from commtune.tuner.statistics.pairs import Pairs
 from commtune.tuner.statistics.power import _least_mean, detectable_gain
 
@@ -16,8 +16,9 @@ LEVEL, MINIMUM = 0.995, 0.02
 
 @pytest.mark.parametrize("within", [0.0, 0.004, 0.3])
 def test_of_the_least_mean_the_interval_begins_at_the_least_gain(within: float) -> None:
-    mean = _least_mean(within, MINIMUM)
-    assert mean - math.hypot(within, SITTING_ALLOWANCE * mean) == pytest.approx(MINIMUM)
+    for spread in (0.0, 0.06, 0.2):
+        mean = _least_mean(within, MINIMUM, spread)
+        assert mean - math.hypot(within, allowance(spread) * mean) == pytest.approx(MINIMUM)
 
 
 def two_modes(rng: random.Random, pairs: int, gain: float = 0.0) -> Pairs:

@@ -72,7 +72,11 @@ class Laboratory:
     def phase(self, time_s: float = 20.0, stated: Profile = PROFILE) -> VerifyPhase:
         session = self.session()
         return VerifyPhase(
-            session, Claim.of_profile(stated, SIZES), session.runner.evidence, time_s
+            session,
+            Claim.of_profile(stated, SIZES),
+            session.runner.evidence,
+            time_s,
+            session.plan.session_spread,
         )
 
     def verify(self, time_s: float = 20.0, stated: Profile = PROFILE) -> Verification:
@@ -328,7 +332,7 @@ def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None
     known: Evidence = laboratory.session().runner.evidence
     laboratory.plan = replace(laboratory.plan, name="another")
     session = laboratory.session()
-    phase = VerifyPhase(session, Claim.of_profile(PROFILE, SIZES), known, 8.0)
+    phase = VerifyPhase(session, Claim.of_profile(PROFILE, SIZES), known, 8.0, 0.2)
     assert phase.planned == 20
     assert phase.run().finding is VerificationVerdict.HOLDS
     assert {run.phase for run in session.runner.evidence.runs} == {Phase.VERIFY}

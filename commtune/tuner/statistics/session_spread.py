@@ -1,0 +1,101 @@
+"""Estimates the variation of speedups between sessions, beyond the noise of their pairs.
+
+A variance component by the method of moments, over the profiles of a system.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, variance
+
+from commtune.model import FEWEST_PAIRS, SESSION_SPREAD
+from commtune.tuner.statistics.intervals import Estimate
+
+#: What begins later than this after another measurement is a session of its own, seconds.
+APART_S = 3600.0
+#: The assumed spread counts as that of this many sessions: a few estimate a variance poorly.
+_ASSUMED_SESSIONS = 5
+#: Smaller log gains are left out: the spread is a share of the gain.
+_LEAST_GAIN = math.log(1.1)
+
+
+@dataclass(frozen=True)
+class MeasuredSession:
+    """A session that measured a profile.
+
+    Attributes:
+        began_at: seconds since 1970.
+        estimates: of the speedup, by size in bytes.
+    """
+
+    began_at: float
+    estimates: Mapping[int, Estimate | None]
+
+
+@dataclass(frozen=True)
+class SessionSpread:
+    """The standard deviation of speedups between sessions.
+
+    Attributes:
+        share: of a speedup's logarithm.
+        sessions: number of later sessions that it was estimated from; 0 where it is assumed.
+    """
+
+    share: float = SESSION_SPREAD
+    sessions: int = 0
+
+    def __str__(self) -> str:
+        basis = f"measured in {self.sessions} later sessions"
+        if not self.sessions:
+            basis = "assumed: no profile of this system was verified an hour or more later"
+        elif self.sessions == 1:
+            basis = "measured in 1 later session"
+        return f"{100 * self.share:.2g} % of a speedup's logarithm ({basis})"
+
+
+def measure_spread(profiles: Sequence[Sequence[MeasuredSession]]) -> SessionSpread:
+    """Estimates the spread from the sessions of each profile, oldest first."""
+    found: list[float] = []
+    begun: list[float] = []
+    for sessions in map(_leave_apart, profiles):
+        told = [share for share in _squared_shares(sessions) if share is not None]
+        if told:
+            found.append(fmean(told))
+            begun += [one.began_at for one in sessions[1:]]
+    if not found:
+        return SessionSpread()
+    # Profiles that were verified in one session don't make several.
+    count = 1 + sum(b - a > APART_S for a, b in pairwise(sorted(begun)))
+    total = _ASSUMED_SESSIONS * SESSION_SPREAD**2 + count * max(0.0, fmean(found))
+    return SessionSpread(math.sqrt(total / (_ASSUMED_SESSIONS + count)), count)
+
+
+def _leave_apart(sessions: Sequence[MeasuredSession]) -> list[MeasuredSession]:
+    """Returns the sessions without those that began soon after another."""
+    kept: list[MeasuredSession] = []
+    for one in sessions:
+        if not kept or one.began_at - kept[-1].began_at > APART_S:
+            kept.append(one)
+    return kept
+
+
+def _squared_shares(sessions: Sequence[MeasuredSession]) -> list[float | None]:
+    """Estimates the squared share at each size; ``None`` where too little was measured."""
+    if not sessions:
+        return []
+    return [
+        _squared_share([found for one in sessions if (found := one.estimates.get(size))])
+        for size in sessions[0].estimates
+    ]
+
+
+def _squared_share(found: Sequence[Estimate]) -> float | None:
+    """Estimates the squared share: the variance of means less that of their errors, maybe < 0."""
+    known = [one for one in found if one.pairs >= FEWEST_PAIRS]
+    if len(known) < 2 or abs(mean := fmean(one.mean for one in known)) < _LEAST_GAIN:
+        return None
+    beyond = variance(one.mean for one in known) - fmean(one.error**2 for one in known)
+    return beyond / mean**2
