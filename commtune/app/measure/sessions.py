@@ -48,8 +48,10 @@ def _read_sessions(profile: str, db: str | None) -> list[MeasuredSession]:
         store = Store(opened)
         confirmed = list(store.runs(stored.id, Phase.CONFIRM))
         plans = {one.number: one for one in store.blocks(stored.id)}
+    later = [one for one in read_verifications(profile, db) if one.campaign == stored.name]
+    if not confirmed:  # another site may not have sent them
+        return list(later)
     states = fit_states(list_canaries(db, stored.id, EARLIER, MOST_RUNS))
     judged = claim.judge_blocks(whole_blocks(confirmed, plans), states, rules_of(stored, claim))
-    ended = max((run.started_at for run in confirmed), default=stored.created)
-    later = [one for one in read_verifications(profile, db) if one.campaign == stored.name]
+    ended = max(run.started_at for run in confirmed)
     return [MeasuredSession(ended, judged.estimates), *later]

@@ -291,13 +291,16 @@ def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> floa
 
     Infinite where no number would.
     """
-    distance = abs(found.mean - math.log1p(minimum_gain))
+    above = found.mean - math.log1p(minimum_gain)
+    distance, share = abs(above), allowance(found.spread)
     room = distance**2 - found.between_sessions**2 - found.rounding**2
     if room <= 0:
         return math.inf
     quantile = t_quantile((1 + level) / 2, max(30.0, found.freedom))
     margin = t_quantile(0.9, 1e6)
-    # The error at which half width and margin, which both grow with it, fill the distance.
-    root = math.sqrt((margin * distance) ** 2 + (quantile**2 - margin**2) * room)
-    error = room / (margin * distance + root)
+    # The error at which half width and margin, which both grow with it, fill the distance. A mean
+    # that is nearer by the margin varies less between sessions.
+    near = margin * (distance - math.copysign(share**2, above) * found.mean)
+    root = math.sqrt(near**2 + (quantile**2 - (1 - share**2) * margin**2) * room)
+    error = room / (near + root)
     return max(found.pairs, found.pairs * (found.error / error) ** 2)

@@ -6,6 +6,7 @@ A variance component by the method of moments, over the profiles of a system.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -84,18 +85,18 @@ def _leave_apart(sessions: Sequence[MeasuredSession]) -> list[MeasuredSession]:
 
 def _squared_shares(sessions: Sequence[MeasuredSession]) -> list[float | None]:
     """Estimates the squared share at each size; ``None`` where too little was measured."""
-    if not sessions:
-        return []
-    return [
-        _squared_share([found for one in sessions if (found := one.estimates.get(size))])
-        for size in sessions[0].estimates
-    ]
+    by_size: defaultdict[int, list[Estimate]] = defaultdict(list)
+    for one in sessions:
+        for size, found in one.estimates.items():
+            if found is not None and found.pairs >= FEWEST_PAIRS:
+                by_size[size].append(found)
+    return [_squared_share(found) for found in by_size.values()]
 
 
 def _squared_share(found: Sequence[Estimate]) -> float | None:
     """Estimates the squared share: the variance of means less that of their errors, maybe < 0."""
-    known = [one for one in found if one.pairs >= FEWEST_PAIRS]
-    if len(known) < 2 or abs(mean := fmean(one.mean for one in known)) < _LEAST_GAIN:
+    mean = fmean(one.mean for one in found)
+    if len(found) < 2 or abs(mean) < _LEAST_GAIN:
         return None
-    beyond = variance(one.mean for one in known) - fmean(one.error**2 for one in known)
+    beyond = variance(one.mean for one in found) - fmean(one.error**2 for one in found)
     return beyond / mean**2

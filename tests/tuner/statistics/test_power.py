@@ -42,7 +42,7 @@ def test_modes_that_nothing_tells_apart_take_little_of_the_power(pairs: int) -> 
         gain = detectable_gain(estimate, LEVEL, MINIMUM, strata=[made])
         again = two_modes(rng, pairs, gain).estimate()
         found += interval_of_ratio(again, LEVEL).low > 1 + MINIMUM
-    assert 0.86 < found / cases < 0.96
+    assert 0.86 < found / cases < 0.975
 
 
 def test_the_same_pairs_say_the_same() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ from stores import opened_store
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
 from commtune.app.measure.past_verifications import describe_strength, read_verifications
+from commtune.app.measure.sessions import measure_session_spread
 from commtune.app.measure.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database
@@ -23,6 +25,7 @@ from commtune.db.queries.listing import list_canaries
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
+    SESSION_SPREAD,
     Configuration,
     Operation,
     Outcome,
@@ -37,6 +40,7 @@ from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.session_spread import SessionSpread
 from commtune.tuner.verification.claims import Claim, VerificationVerdict
 from commtune.tuner.verification.phase import EARLIER, Verification, VerifyPhase
 
@@ -138,6 +142,28 @@ def test_past_verifications_are_read_from_their_runs(
     for again, then in zip(read, said, strict=True):
         for point, printed in zip(again.points, then.points, strict=True):
             assert point.gain.low <= printed.gain.low and point.gain.high >= printed.gain.high
+
+
+def test_later_sessions_tell_how_much_speedups_differ_on_a_system(laboratory: Laboratory) -> None:
+    db = laboratory.database.whole_url
+    report = tuned(laboratory)
+    with laboratory.database.read() as connection:
+        (system,) = connection.exec_driver_sql("SELECT fingerprint FROM systems").scalars()
+    assert measure_session_spread(system, db) == SessionSpread()
+    stated = next(p for p in report.profiles if not p.configuration.is_default)
+    laboratory.becomes(gains(1, 1.6, 1.6)).verify(40.0, stated)
+    assert measure_session_spread(system, db) == SessionSpread()  # within the hour
+    with laboratory.database.write() as connection:
+        connection.exec_driver_sql(
+            "UPDATE runs SET started_at = started_at + 7200 WHERE phase = 'verify'"
+        )
+    found = measure_session_spread(system, db)
+    assert found.sessions == 1
+    # The log gain moved from 0.26 to 0.47, and the assumed spread counts as five sessions.
+    moved = math.log(1.6 / 1.3) / math.sqrt(2) / (math.log(1.6 * 1.3) / 2)
+    expected = math.sqrt((5 * SESSION_SPREAD**2 + moved**2) / 6)
+    assert found.share == pytest.approx(expected, rel=0.1)
+    assert measure_session_spread("another", db) == SessionSpread()
 
 
 def test_canaries_are_those_of_the_evidence(laboratory: Laboratory) -> None:
