@@ -73,7 +73,7 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
     answer, stored, claim = load_claim(reference, db)
-    rules = rules_of(stored, claim)
+    rules = build_rules(stored, claim)
     found: list[PastVerification] = []
     with readable_database(db) as opened:
         store = Store(opened)
@@ -98,7 +98,7 @@ def load_claim(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignD
     return answer, stored, Claim.of_profile(answer.profile, sizes)
 
 
-def rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
+def build_rules(stored: CampaignDescription, claim: Claim) -> Rules:
     """Returns the rules by which a stored profile's verifications are judged."""
     # A campaign of another site may lack some of these.
     level, minimum_gain, tolerance = (

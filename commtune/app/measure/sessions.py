@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from commtune.app.measure.past_verifications import (
     MOST_RUNS,
+    build_rules,
     load_claim,
     read_verifications,
-    rules_of,
 )
 from commtune.db.connection.opening import readable_database
 from commtune.db.queries.listing import list_canaries, list_verified_profiles
 from commtune.db.storage.store import Store
+from commtune.errors import UserError
 from commtune.model import Phase
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.machine_states import fit_states
@@ -37,8 +40,11 @@ def measure_session_spread(system: str, db: str | None) -> SessionSpread:
     Raises:
         DatabaseFault, NoAnswer: the database can't be read, or there is none.
     """
-    profiles = list_verified_profiles(db, system, _MOST_PROFILES)
-    return measure_spread([_read_sessions(str(number), db) for number in profiles])
+    profiles: list[list[MeasuredSession]] = []
+    for number in list_verified_profiles(db, system, _MOST_PROFILES):
+        with suppress(UserError):  # a damaged one claims nothing
+            profiles.append(_read_sessions(str(number), db))
+    return measure_spread(profiles)
 
 
 def _read_sessions(profile: str, db: str | None) -> list[MeasuredSession]:
@@ -52,6 +58,6 @@ def _read_sessions(profile: str, db: str | None) -> list[MeasuredSession]:
     if not confirmed:  # another site may not have sent them
         return list(later)
     states = fit_states(list_canaries(db, stored.id, EARLIER, MOST_RUNS))
-    judged = claim.judge_blocks(whole_blocks(confirmed, plans), states, rules_of(stored, claim))
+    judged = claim.judge_blocks(whole_blocks(confirmed, plans), states, build_rules(stored, claim))
     ended = max(run.started_at for run in confirmed)
     return [MeasuredSession(ended, judged.estimates), *later]

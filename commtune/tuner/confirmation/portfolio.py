@@ -23,9 +23,9 @@ from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, error_share
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (
-    allowance,
     corrected_level,
     predict_interval,
+    session_half_width,
 )
 
 _MOST_CANDIDATES = 6
@@ -212,7 +212,7 @@ class Prospects:
         ).shares[-1]
         level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
         error, reach = predict_interval(blocks, level)
-        between = allowance(plan.session_spread) * mean
+        between = session_half_width(plan.session_spread) * mean
         needed = math.log1p(plan.minimum_gain) + np.hypot(reach * pair, between)
         chance = ndtr((mean - needed) / np.hypot(doubt, error * pair))
         worth = chance * np.maximum(0.0, mean - doubt)

@@ -66,11 +66,11 @@ class Estimate:
     @property
     def between_sessions(self) -> float:
         """The half width of a 95 % interval for the variation between sessions alone."""
-        return allowance(self.spread) * abs(self.mean)
+        return session_half_width(self.spread) * abs(self.mean)
 
 
-def allowance(spread: float) -> float:
-    """Returns the half width of a 95 % interval for a standard deviation."""
+def session_half_width(spread: float) -> float:
+    """Returns the half width of a 95 % interval for a standard deviation between sessions."""
     return _NORMAL_95 * spread
 
 
@@ -292,7 +292,7 @@ def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> floa
     Infinite where no number would.
     """
     above = found.mean - math.log1p(minimum_gain)
-    distance, share = abs(above), allowance(found.spread)
+    distance, share = abs(above), session_half_width(found.spread)
     room = distance**2 - found.between_sessions**2 - found.rounding**2
     if room <= 0:
         return math.inf

@@ -18,9 +18,9 @@ from statistics import fmean
 from commtune.tuner.statistics.intervals import (
     Estimate,
     after_more_pairs,
-    allowance,
     combine_strata,
     estimate_ratio,
+    session_half_width,
     t_quantile,
 )
 from commtune.tuner.statistics.pairs import Pairs, clip_outliers
@@ -139,7 +139,7 @@ def _least_mean(within: float, least: float, spread: float) -> float:
         within: the half width from noise and rounding alone.
         spread: standard deviation between sessions, as a share of the mean.
     """
-    share = allowance(spread)
+    share = session_half_width(spread)
     rest = 1 - share**2
     return (least + math.sqrt((share * least) ** 2 + rest * within**2)) / rest
 

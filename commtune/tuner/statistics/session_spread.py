@@ -19,6 +19,8 @@ from commtune.tuner.statistics.intervals import Estimate
 APART_S = 3600.0
 #: The assumed spread counts as that of this many sessions: a few estimate a variance poorly.
 _ASSUMED_SESSIONS = 5
+#: The largest spread that is stated. With 0.51 and more, no speedup can be shown.
+_LARGEST = 0.5
 #: Smaller log gains are left out: the spread is a share of the gain.
 _LEAST_GAIN = math.log(1.1)
 
@@ -71,7 +73,8 @@ def measure_spread(profiles: Sequence[Sequence[MeasuredSession]]) -> SessionSpre
     # Profiles that were verified in one session don't make several.
     count = 1 + sum(b - a > APART_S for a, b in pairwise(sorted(begun)))
     total = _ASSUMED_SESSIONS * SESSION_SPREAD**2 + count * max(0.0, fmean(found))
-    return SessionSpread(math.sqrt(total / (_ASSUMED_SESSIONS + count)), count)
+    share = math.sqrt(total / (_ASSUMED_SESSIONS + count))
+    return SessionSpread(min(_LARGEST, share), count)
 
 
 def _leave_apart(sessions: Sequence[MeasuredSession]) -> list[MeasuredSession]:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from commtune.tuner.statistics.intervals import allowance, interval_of_ratio
+from commtune.tuner.statistics.intervals import interval_of_ratio, session_half_width
 from commtune.tuner.statistics.pairs import Pairs
 from commtune.tuner.statistics.power import _least_mean, detectable_gain
 
@@ -18,7 +18,9 @@ LEVEL, MINIMUM = 0.995, 0.02
 def test_of_the_least_mean_the_interval_begins_at_the_least_gain(within: float) -> None:
     for spread in (0.0, 0.06, 0.2):
         mean = _least_mean(within, MINIMUM, spread)
-        assert mean - math.hypot(within, allowance(spread) * mean) == pytest.approx(MINIMUM)
+        assert mean - math.hypot(within, session_half_width(spread) * mean) == pytest.approx(
+            MINIMUM
+        )
 
 
 def two_modes(rng: random.Random, pairs: int, gain: float = 0.0) -> Pairs:

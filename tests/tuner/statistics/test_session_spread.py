@@ -51,6 +51,12 @@ def test_five_sessions_count_as_much_as_the_assumed_spread() -> None:
     assert wild > SESSION_SPREAD
 
 
+def test_however_much_sessions_differ_large_speedups_can_be_shown() -> None:
+    most = measure_spread([sessions(61, 5.0, gain=3.0)]).share
+    found = interval_of_ratio(Estimate(1.0, 0.0, 11, 12, spread=most), 0.95)
+    assert 1 < found.low < 1.1
+
+
 def test_profiles_that_were_verified_together_make_one_session() -> None:
     calm = [sessions(2, 0.0) for _ in range(10)]
     assert measure_spread(calm).sessions == 1
