@@ -18,9 +18,8 @@ LEVEL, MINIMUM = 0.995, 0.02
 def test_of_the_least_mean_the_interval_begins_at_the_least_gain(within: float) -> None:
     for spread in (0.0, 0.06, 0.2):
         mean = _least_mean(within, MINIMUM, spread)
-        assert mean - math.hypot(within, session_half_width(spread) * mean) == pytest.approx(
-            MINIMUM
-        )
+        half = math.hypot(within, session_half_width(spread) * mean)
+        assert mean - half == pytest.approx(MINIMUM)
 
 
 def two_modes(rng: random.Random, pairs: int, gain: float = 0.0) -> Pairs:
