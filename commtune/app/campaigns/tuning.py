@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.app.campaigns.first_proposals import find_proposals
-from commtune.app.measure.sessions import measure_session_spread
+from commtune.app.measure.past_verifications import measure_session_spread
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches

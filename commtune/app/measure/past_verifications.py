@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 
 from commtune.campaign.plan import Plan
 from commtune.db.connection.opening import readable_database
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.listing import count_phases, list_canaries
+from commtune.db.queries.listing import count_phases, list_canaries, list_verified_profiles
 from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
+from commtune.errors import UserError
 from commtune.formatting import format_count
-from commtune.model import BlockPlan, Estimand, Phase, PointEvidence, Run
+from commtune.model import Estimand, Phase, PointEvidence, Run
 from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence, never_works
-from commtune.tuner.statistics.machine_states import MachineStates, fit_states
-from commtune.tuner.statistics.session_spread import MeasuredSession
+from commtune.tuner.statistics.machine_states import fit_states
+from commtune.tuner.statistics.session_spread import (
+    MeasuredSession,
+    SessionSpread,
+    measure_spread,
+)
 from commtune.tuner.verification.claims import Claim, VerificationVerdict, judge_profile
 from commtune.tuner.verification.phase import EARLIER
 
@@ -29,7 +35,9 @@ from commtune.tuner.verification.phase import EARLIER
 #: of one verification, seconds.
 _NEAR_S = 6 * 3600.0
 #: The most earlier runs from which the machine's states are fitted: more don't improve the fit.
-MOST_RUNS = 1000
+_MOST_RUNS = 1000
+#: The most profiles from which the spread between sessions is measured: each takes 0.2 s.
+_MOST_PROFILES = 10
 #: A number of blocks for which several interim looks are planned.
 _MANY = 1000
 
@@ -72,25 +80,59 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         UserError: the profile claims nothing that can be verified.
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
-    answer, stored, claim = load_claim(reference, db)
-    rules = build_rules(stored, claim)
+    answer, stored, claim = _load_claim(reference, db)
+    rules = _rules_of(stored, claim)
     found: list[PastVerification] = []
     with readable_database(db) as opened:
         store = Store(opened)
         campaigns = _campaigns_with(answer, stored.id, db)
         if not campaigns:
             return []
-        earlier = list_canaries(db, stored.id, EARLIER, MOST_RUNS)
+        earlier = list_canaries(db, stored.id, EARLIER, _MOST_RUNS)
         for number, name in campaigns.items():
-            own = Evidence.of_runs(store.runs(number, Phase.VERIFY))
-            speeds = fit_states([*earlier, *own.canaries(Phase.VERIFY)])
-            plans = {one.number: one for one in store.blocks(number)}
-            found += _judge_campaign(name, own.of(Phase.VERIFY), claim, plans, speeds, rules)
+            found += _judge_campaign(store, number, name, claim, earlier, rules)
     return sorted(found, key=lambda one: one.began_at)
 
 
-def load_claim(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription, Claim]:
-    """Returns a stored profile with its campaign and its claim; errors as for all of these."""
+def measure_session_spread(system: str, db: str | None) -> SessionSpread:
+    """Measures how much speedups on a system differ between sessions.
+
+    From the confirmations of campaigns and the verifications of their profiles. Verifications with
+    another library or kernel are not among them: they are campaigns of their own.
+
+    Args:
+        system: the fingerprint of the system.
+
+    Raises:
+        DatabaseFault, NoAnswer: the database can't be read, or there is none.
+    """
+    profiles: list[list[MeasuredSession]] = []
+    for number in list_verified_profiles(db, system, _MOST_PROFILES):
+        with suppress(UserError):  # a damaged one claims nothing
+            profiles.append(_read_sessions(str(number), db))
+    return measure_spread(profiles)
+
+
+def _read_sessions(profile: str, db: str | None) -> list[MeasuredSession]:
+    """Returns the confirmation of a profile, and its verifications under the same conditions."""
+    _, stored, claim = _load_claim(profile, db)
+    rules = _rules_of(stored, claim)
+    earlier = list_canaries(db, stored.id, EARLIER, _MOST_RUNS)
+    with readable_database(db) as opened:
+        store = Store(opened)
+        later = list(_judge_campaign(store, stored.id, stored.name, claim, earlier, rules))
+        confirmed = list(store.runs(stored.id, Phase.CONFIRM))
+        plans = {one.number: one for one in store.blocks(stored.id)}
+    if not confirmed:  # another site may not have sent them
+        return [*later]
+    judged = claim.judge_blocks(whole_blocks(confirmed, plans), fit_states(earlier), rules)
+    ended = max(run.started_at for run in confirmed)
+    return [MeasuredSession(ended, judged.estimates), *later]
+
+
+def _load_claim(
+    reference: str, db: str | None
+) -> tuple[ProfileAnswer, CampaignDescription, Claim]:
     answer = load_profile(db, reference)
     stored = describe_campaign(db, answer.campaign)
     named = (stored.what.get("workload") or {}).get("sizes") or ()
@@ -98,8 +140,7 @@ def load_claim(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignD
     return answer, stored, Claim.of_profile(answer.profile, sizes)
 
 
-def build_rules(stored: CampaignDescription, claim: Claim) -> Rules:
-    """Returns the rules by which a stored profile's verifications are judged."""
+def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
     # A campaign of another site may lack some of these.
     level, minimum_gain, tolerance = (
         stored.settings.get(name, getattr(Plan, name))
@@ -121,14 +162,22 @@ def _campaigns_with(answer: ProfileAnswer, own: int, db: str | None) -> dict[int
 
 
 def _judge_campaign(
+    store: Store,
+    number: int,
     campaign: str,
-    runs: Sequence[Run],
     claim: Claim,
-    plans: Mapping[int, BlockPlan],
-    speeds: MachineStates,
+    earlier: Sequence[float],
     rules: Rules,
 ) -> Iterable[PastVerification]:
-    for session in _sessions(runs):
+    """Judges all verifications of a claim whose runs a campaign has.
+
+    Args:
+        earlier: canaries of the runs before the profile was made, seconds.
+    """
+    own = Evidence.of_runs(store.runs(number, Phase.VERIFY))
+    speeds = fit_states([*earlier, *own.canaries(Phase.VERIFY)])
+    plans = {one.number: one for one in store.blocks(number)}
+    for session in _sessions(own.of(Phase.VERIFY)):
         tuned = [run for run in session if run.configuration == claim.configuration]
         if not tuned:  # another profile's
             continue

@@ -6,9 +6,12 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune.app.measure.past_verifications import PastVerification, read_verifications
+from commtune.app.measure.past_verifications import (
+    PastVerification,
+    measure_session_spread,
+    read_verifications,
+)
 from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
-from commtune.app.measure.sessions import measure_session_spread
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
@@ -130,7 +133,8 @@ def verify_profile(
         reporter.say(line)
     earlier = tuple(read_verifications(str(answer.id), db))
     spread = measure_session_spread(stored.system.fingerprint, db)
-    found = _measure(task, time_s, db, reporter, spread.share, take_over=take_over)
+    task = replace(task, plan=replace(task.plan, session_spread=spread.share))
+    found = _measure(task, time_s, db, reporter, take_over=take_over)
     return VerificationResult(**vars(task), verification=found, earlier=earlier, spread=spread)
 
 
@@ -268,7 +272,6 @@ def _measure(
     time_s: float,
     db: str | None,
     reporter: Reporter,
-    spread: float,
     *,
     take_over: bool,
 ) -> Verification:
@@ -292,7 +295,7 @@ def _measure(
         runner.load()
         runner.new_trial(DEFAULT, "baseline")
         session = Session(runner.plan, runner, reporter)
-        phase = VerifyPhase(session, task.claim, known, time_s, spread)
+        phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))
         found = phase.run()
         if task.changes:

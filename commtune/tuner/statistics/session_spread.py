@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, variance
 
+from commtune.formatting import format_count
 from commtune.model import FEWEST_PAIRS, SESSION_SPREAD
 from commtune.tuner.statistics.intervals import Estimate
 
 #: What begins later than this after another measurement is a session of its own, seconds.
-APART_S = 3600.0
+_APART_S = 3600.0
 #: The assumed spread counts as that of this many sessions: a few estimate a variance poorly.
 _ASSUMED_SESSIONS = 5
 #: The largest spread that is stated. With 0.51 and more, no speedup can be shown.
@@ -51,11 +52,9 @@ class SessionSpread:
     sessions: int = 0
 
     def __str__(self) -> str:
-        basis = f"measured in {self.sessions} later sessions"
+        basis = f"measured in {format_count(self.sessions, 'later session')}"
         if not self.sessions:
             basis = "assumed: no profile of this system was verified an hour or more later"
-        elif self.sessions == 1:
-            basis = "measured in 1 later session"
         return f"{100 * self.share:.2g} % of a speedup's logarithm ({basis})"
 
 
@@ -64,14 +63,13 @@ def measure_spread(profiles: Sequence[Sequence[MeasuredSession]]) -> SessionSpre
     found: list[float] = []
     begun: list[float] = []
     for sessions in map(_leave_apart, profiles):
-        told = [share for share in _squared_shares(sessions) if share is not None]
-        if told:
-            found.append(fmean(told))
+        if shares := _squared_shares(sessions):
+            found.append(fmean(shares))
             begun += [one.began_at for one in sessions[1:]]
     if not found:
         return SessionSpread()
     # Profiles that were verified in one session don't make several.
-    count = 1 + sum(b - a > APART_S for a, b in pairwise(sorted(begun)))
+    count = 1 + sum(b - a > _APART_S for a, b in pairwise(sorted(begun)))
     total = _ASSUMED_SESSIONS * SESSION_SPREAD**2 + count * max(0.0, fmean(found))
     share = math.sqrt(total / (_ASSUMED_SESSIONS + count))
     return SessionSpread(min(_LARGEST, share), count)
@@ -81,25 +79,25 @@ def _leave_apart(sessions: Sequence[MeasuredSession]) -> list[MeasuredSession]:
     """Returns the sessions without those that began soon after another."""
     kept: list[MeasuredSession] = []
     for one in sessions:
-        if not kept or one.began_at - kept[-1].began_at > APART_S:
+        if not kept or one.began_at - kept[-1].began_at > _APART_S:
             kept.append(one)
     return kept
 
 
-def _squared_shares(sessions: Sequence[MeasuredSession]) -> list[float | None]:
-    """Estimates the squared share at each size; ``None`` where too little was measured."""
+def _squared_shares(sessions: Sequence[MeasuredSession]) -> list[float]:
+    """Estimates the squared share at each size with two estimates of a speedup; maybe < 0.
+
+    It is the variance of their means less that of their errors.
+    """
     by_size: defaultdict[int, list[Estimate]] = defaultdict(list)
     for one in sessions:
         for size, found in one.estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
                 by_size[size].append(found)
-    return [_squared_share(found) for found in by_size.values()]
-
-
-def _squared_share(found: Sequence[Estimate]) -> float | None:
-    """Estimates the squared share: the variance of means less that of their errors, maybe < 0."""
-    mean = fmean(one.mean for one in found)
-    if len(found) < 2 or abs(mean) < _LEAST_GAIN:
-        return None
-    beyond = variance(one.mean for one in found) - fmean(one.error**2 for one in found)
-    return beyond / mean**2
+    shares = []
+    for estimates in by_size.values():
+        mean = fmean(one.mean for one in estimates)
+        if len(estimates) > 1 and abs(mean) >= _LEAST_GAIN:
+            errors = fmean(one.error**2 for one in estimates)
+            shares.append((variance(one.mean for one in estimates) - errors) / mean**2)
+    return shares

@@ -82,7 +82,6 @@ class VerifyPhase:
     Args:
         known: runs of the profile's campaign, for the time of a run and the machine states.
         time_s: wall seconds that may be spent.
-        spread: standard deviation of the gain between sessions, as a share of its logarithm.
     """
 
     def __init__(
@@ -91,13 +90,11 @@ class VerifyPhase:
         claim: claims.Claim,
         known: Evidence,
         time_s: float,
-        spread: float,
     ) -> None:
         self._session = session
         self._runner = session.runner
         self._claim = claim
         self._known = known
-        self._spread = spread
         self._first_block = self._runner.blocks
         # Only this session counts: an earlier verification had its own time.
         self._timer = session.timer(time_s, Phase.VERIFY, since=self._first_block)
@@ -198,7 +195,7 @@ class VerifyPhase:
             tolerance=plan.tolerance,
             comparisons=len(self._claim.sizes),
             share=self._decision.shares[self._look],
-            spread=self._spread,
+            spread=plan.session_spread,
             estimand=plan.estimand,
         )
 

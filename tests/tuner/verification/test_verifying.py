@@ -16,8 +16,11 @@ from stated_profiles import PROFILE, SIZES, TUNED
 from stores import opened_store
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
-from commtune.app.measure.past_verifications import describe_strength, read_verifications
-from commtune.app.measure.sessions import measure_session_spread
+from commtune.app.measure.past_verifications import (
+    describe_strength,
+    measure_session_spread,
+    read_verifications,
+)
 from commtune.app.measure.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database
@@ -76,11 +79,7 @@ class Laboratory:
     def phase(self, time_s: float = 20.0, stated: Profile = PROFILE) -> VerifyPhase:
         session = self.session()
         return VerifyPhase(
-            session,
-            Claim.of_profile(stated, SIZES),
-            session.runner.evidence,
-            time_s,
-            session.plan.session_spread,
+            session, Claim.of_profile(stated, SIZES), session.runner.evidence, time_s
         )
 
     def verify(self, time_s: float = 20.0, stated: Profile = PROFILE) -> Verification:
@@ -358,7 +357,7 @@ def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None
     known: Evidence = laboratory.session().runner.evidence
     laboratory.plan = replace(laboratory.plan, name="another")
     session = laboratory.session()
-    phase = VerifyPhase(session, Claim.of_profile(PROFILE, SIZES), known, 8.0, 0.2)
+    phase = VerifyPhase(session, Claim.of_profile(PROFILE, SIZES), known, 8.0)
     assert phase.planned == 20
     assert phase.run().finding is VerificationVerdict.HOLDS
     assert {run.phase for run in session.runner.evidence.runs} == {Phase.VERIFY}
