@@ -13,7 +13,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from statistics import fmean
+from statistics import fmean, median
 
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -26,9 +26,9 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
 #: The probability to find the minimum detectable effect, and that among resampled pairs. Those
-#: have fewer outliers than new pairs: with 0.9, campaigns found it in 83 to 90 % of cases with
-#: eight kinds of noise, and with this in 88 to 93 % (two-of-four: 98 % with both).
-_POWER, _RESAMPLED_POWER = 0.9, 0.925
+#: have fewer outliers than new pairs: with this, campaigns find it in 87 to 93 % of cases with 19
+#: kinds of noise (docs/method.md).
+_POWER, _RESAMPLED_POWER = 0.9, 0.92
 #: Quantiles of the distribution of an error over which power is averaged.
 _ERROR_POINTS = 64
 #: Samples of pairs; the standard error of a share of 0.9 is then 0.02.
@@ -66,7 +66,8 @@ def detectable_gain(
             _least_mean(_half_width(one, level), least, found.spread) - one.mean - base
             for one in then
         ]
-        most = base + _find_multiple(lacking, half_widths) * _half_width(found, level)
+        usual = _widen_narrowest(half_widths, found.pairs)
+        most = base + _find_multiple(lacking, usual) * _half_width(found, level)
     else:
         final = after_more_pairs(found, times)
         quantile = t_quantile((1 + level) / 2, final.freedom)
@@ -87,6 +88,22 @@ def _find_multiple(lacking: Sequence[float], half_widths: Sequence[float]) -> fl
 
     known = np.maximum(half_widths, 1e-12)
     return float(np.quantile(np.array(lacking)[:, None] / known, _RESAMPLED_POWER))
+
+
+def _widen_narrowest(half_widths: Sequence[float], pairs: int) -> list[float]:
+    """Returns half widths, none narrower than one in 1,000 samples of normal noise would be.
+
+    Where runs have two speeds, pairs of equal speed outnumber the others by chance in some
+    samples, and the others are trimmed. That says nothing about how well the noise is known.
+
+    Args:
+        pairs: of each sample.
+    """
+    from scipy.special import chdtri  # only a tuning process needs it
+
+    freedom = pairs - 1
+    least = median(half_widths) * math.sqrt(chdtri(freedom, 0.999) / freedom)
+    return [max(least, one) for one in half_widths]
 
 
 def _half_width(found: Estimate, level: float) -> float:
