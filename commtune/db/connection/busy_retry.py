@@ -40,14 +40,11 @@ class BusyRetry:
     waited_s: float = field(default=0.0, init=False)
     is_spent: bool = field(default=False, init=False)
 
-    def with_busy(
-        self, attempt: Callable[[], _T], shown: str, pause: Callable[[float], None] = time.sleep
-    ) -> _T:
+    def with_busy(self, attempt: Callable[[], _T], shown: str) -> _T:
         """Returns the result of an attempt, which is retried while the database is locked.
 
         Args:
             shown: the database's URL, for messages.
-            pause: waits for a number of seconds.
 
         Raises:
             DatabaseFault: it was locked for all of ``wait_s``; transient.
@@ -75,7 +72,7 @@ class BusyRetry:
                     f"the database {shown} is busy: another program writes", self.wait_s
                 )
             is_first = False
-            pause(_PAUSE_S)
+            _pause(_PAUSE_S)
 
     def with_faults(self, attempt: Callable[[], _T]) -> _T:
         """Returns the result of an attempt, retried while the disk is full or the server away.
@@ -111,8 +108,7 @@ class BusyRetry:
                         f"note: the database works again, after {self.waited_s - before_s:.0f} s"
                     )
                 return done
-            with Interrupts() as interrupts, interrupts.let_through():
-                time.sleep(_FAULT_PAUSE_S)
+            _pause(_FAULT_PAUSE_S)
             self.waited_s = before_s + time.monotonic() - began
 
     def _announce(self, trouble: str, limit_s: float) -> None:
@@ -122,6 +118,12 @@ class BusyRetry:
     def _tell(self, words: str) -> None:
         if self.say:
             self.say(words)
+
+
+def _pause(seconds: float) -> None:
+    """Sleeps; Ctrl-C ends it at once, also where the caller defers that."""
+    with Interrupts() as interrupts, interrupts.let_through():
+        time.sleep(seconds)
 
 
 def _is_busy(error: OperationalError) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -75,17 +74,13 @@ class Database:
         Raises:
             DatabaseFault: the database can't be reached or written.
         """
-        with _faults(self.whole_url), Interrupts() as interrupts, ExitStack() as stack:
+        with _faults(self.whole_url), Interrupts(), ExitStack() as stack:
 
             def begin() -> Connection:
                 self._check_file()
                 return stack.enter_context(_begin(self.engine, writes=True))
 
-            def pause(seconds: float) -> None:
-                with interrupts.let_through():
-                    time.sleep(seconds)
-
-            yield (patience or BusyRetry()).with_busy(begin, self.url, pause)
+            yield (patience or BusyRetry()).with_busy(begin, self.url)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
