@@ -11,7 +11,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from commtune.db.codec import to_json_value
-from commtune.db.damage import Damage, column_reader, name_row, refuse_damage, share_documents
+from commtune.db.damage import Damage, name_row, read_column, refuse_damage, share_documents
 from commtune.db.shapes import kind_of
 
 #: The number of parsed documents of a column that are cached while rows are read.
@@ -115,9 +115,8 @@ def check_rows(
     is_read = False
     for place, column in enumerate(columns) if rows else ():
         if isinstance(column.type, _Checked):
-            values = found[place]
-            read = column_reader(column.type.kind, share_documents(_MOST_SEEN))
-            found[place], wrong = read(values)
+            values, read = found[place], share_documents(_MOST_SEEN)
+            found[place], wrong = read_column(values, column.type.kind, read)
             is_read |= found[place] is not values
             for row, problem in wrong.items():
                 damaged[row].append((column.type.column, problem))

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from commtune.db.checked_values import (
@@ -78,7 +78,6 @@ def refuse_damage(damage: Damage) -> None:
 
 #: Takes a document as the driver returns it and its type; returns its value and what is wrong.
 Read = Callable[[Any, Any], tuple[Any, str]]
-ReadColumn = Callable[[Sequence[Any]], tuple[Sequence[Any], Mapping[int, str]]]
 
 
 def name_row(*keys: Any) -> str:
@@ -103,38 +102,27 @@ def share_documents(most: int) -> Read:
 _read_shared = share_documents(2048)
 
 
-def column_reader(kind: Any, read: Read = check_document) -> ReadColumn:
-    """Returns a reader of columns of a type: decoded values, and problems of some by index.
+def read_column(
+    values: Sequence[Any], kind: Any, read: Read
+) -> tuple[Sequence[Any], Mapping[int, str]]:
+    """Returns the decoded values of a column, and the problems of some by index.
 
     Whole columns are checked first, because single values of millions of rows take minutes.
+
+    Args:
+        kind: the type of the values, as for ``check_of``.
+        read: reads the values if they are documents.
     """
     if is_document(kind):
-        return lambda values: _unzip([read(value, kind) for value in values])
-    are_sound, check = column_check_of(kind), check_of(kind)
-
-    def read_values(values: Sequence[Any]) -> tuple[Sequence[Any], Mapping[int, str]]:
-        if not are_sound(values):
-            return values, _named(map(check, values))
-        # SQLite stores booleans as 0 and 1.
-        return list(map(bool, values)) if kind is bool else values, {}
-
-    return read_values
+        found = [read(value, kind) for value in values]
+        return [value for value, _ in found], _by_index(problem for _, problem in found)
+    wrong = {} if column_check_of(kind)(values) else _by_index(map(check_of(kind), values))
+    # SQLite stores booleans as 0 and 1.
+    return list(map(bool, values)) if kind is bool else values, wrong
 
 
-def _unzip(read: Sequence[tuple[Any, str]]) -> tuple[Sequence[Any], Mapping[int, str]]:
-    return [meant for meant, _ in read], _named(problem for _, problem in read)
-
-
-def _named(problems: Iterable[str]) -> Mapping[int, str]:
+def _by_index(problems: Iterable[str]) -> Mapping[int, str]:
     return {place: problem for place, problem in enumerate(problems) if problem}
-
-
-@cache
-def _reader(table: str, column: str, are_shared: bool) -> ReadColumn:
-    # Imported here: the command line imports this module, and most commands read no rows.
-    from commtune.db.shapes import kind_of
-
-    return column_reader(kind_of(table, column), _read_shared if are_shared else check_document)
 
 
 def read_rows(
@@ -154,11 +142,15 @@ def read_rows(
         tell: called instead of ``ON_DAMAGE``; ``refuse_damage`` for rows without which there is
             no answer.
     """
+    # Imported here: the command line imports this module, and most commands read no rows.
+    from commtune.db.shapes import kind_of
+
+    read = _read_shared if are_shared else check_document
     stored = [dict(row) for row in rows]
     damaged: dict[int, tuple[str, str]] = {}
     for name in stored[0] if stored else ():
         values = [row[name] for row in stored]
-        meant, wrong = _reader(table, name, are_shared)(values)
+        meant, wrong = read_column(values, kind_of(table, name), read)
         if meant is not values:
             for row, value in zip(stored, meant, strict=True):
                 row[name] = value

@@ -32,7 +32,6 @@ COLUMNS: Mapping[str, type] = {
     "canary_s": float, "canary_after_s": float, "configuration": dict,
 }  # fmt: skip
 _RUN = list(COLUMNS).index("run")
-_FLAGS = [place for place, kind in enumerate(COLUMNS.values()) if kind is bool]
 
 _CAMPAIGNS = "SELECT id, name FROM campaigns ORDER BY created, id"
 
@@ -194,11 +193,4 @@ def _read_rows(
         return (), None
     page = rows(_PAGE, {"name": name, "after": asked["after"], "last": last})
     sound = read_rows(page, "results of run", "run")
-    return map(_values, sound), last
-
-
-def _values(row: Mapping[str, Any]) -> list[Any]:
-    values = list(row.values())
-    for place in _FLAGS:
-        values[place] = bool(values[place])
-    return values
+    return [list(row.values()) for row in sound], last

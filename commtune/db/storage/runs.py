@@ -46,7 +46,7 @@ _MEASURED = (
     "canary_s", "canary_after_s", "wrong",
 )  # fmt: skip
 #: Columns of runs whose values are those of ``model.Run`` as they are.
-_AS_STORED = ("session", "operation", "started_at", "detail", "other_load")
+_AS_STORED = ("session", "operation", "started_at", "detail", "oversubscribed", "other_load")
 #: The columns of the time, and of the machine's state before and after it.
 _TIMED = ("median_s", "canary_s", "canary_after_s")
 
@@ -323,7 +323,7 @@ def _stored(campaign_id: int, phase: Phase | None) -> list[Any]:
 
 
 def _ended_runs(campaign_id: int, first: int, last: int, phase: Phase | None) -> Select[Any]:
-    names = (*_AS_STORED, "id", "outcome", "wall_s", "oversubscribed", "nodes", "distance")
+    names = (*_AS_STORED, "id", "outcome", "wall_s", "nodes", "distance")
     return (
         _select_runs(*(RUNS.c[name] for name in names), RUNS.c.workload)
         .where(*_stored(campaign_id, phase), RUNS.c.id.between(first, last))
@@ -335,7 +335,6 @@ def _stored_run(row: Any, measured: Sequence[SizeTime]) -> model.Run:
     return model.Run(
         **_planned(row),
         **{name: getattr(row, name) for name in _AS_STORED},
-        oversubscribed=bool(row.oversubscribed),
         outcome=Outcome(row.outcome),
         wall_s=row.wall_s or 0.0,
         measurements=tuple(measured),
