@@ -20,7 +20,6 @@ from commtune.kernels.build_steps import (
     BuildLog,
     BuildSteps,
     digest_of,
-    find_tool,
     last_lines,
     require_private,
     scratch_folder,
@@ -102,8 +101,10 @@ def build_benchmark(
             if has_kept and not _is_mended(steps, kept, mpi, toolchain, key):
                 return kept
             if not has_kept:
-                steps.run(_configuring(mpi, toolchain, key, steps.folder))
-            _compile(steps)
+                _configure(steps, mpi, toolchain, key)
+            steps.compile()
+            # A library that only the linker finds is detected here, and not by a crashing run.
+            steps.run([str(steps.folder / _EXECUTABLE), "--version"])
             _put_in_place(steps.folder, kept.executable.parent, over=again or has_kept)
     except EnvironmentFault as fault:
         if not has_kept or isinstance(fault, BuildFailed):
@@ -137,7 +138,7 @@ def _is_mended(
 ) -> bool:
     """Configures; returns whether a new build would have a backend that the cached one lacks."""
     try:
-        steps.run(_configuring(mpi, toolchain, key, steps.folder))
+        _configure(steps, mpi, toolchain, key)
     except (BuildFailed, MissingComponent):
         return False  # the cached build works
     found = backends_of(steps.folder / _EXECUTABLE)
@@ -178,27 +179,17 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
     )
 
 
-def _configuring(
-    mpi: MpiInstallation, toolchain: Toolchain | None, key: str, folder: Path
-) -> list[str]:
-    """Returns CMake's command for the configuration."""
-    return [
-        find_tool("cmake", "CMAKE_BIN_DIR"),
-        "-S", str(_SOURCES), "-B", str(folder), "-G", "Ninja",
-        f"-DCMAKE_MAKE_PROGRAM={find_tool('ninja', 'BIN_DIR')}",
+def _configure(
+    steps: BuildSteps, mpi: MpiInstallation, toolchain: Toolchain | None, key: str
+) -> None:
+    options = [
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
         f"-DCMAKE_BUILD_RPATH={';'.join(library_folders(mpi.prefix))}",
         f"-DCOMMTUNE_VERSION={commtune.__version__}",
         f"-DCOMMTUNE_BUILD_ID={key}",
         *_gpu_options(toolchain),
-    ]  # fmt: skip
-
-
-def _compile(steps: BuildSteps) -> None:
-    """Compiles, and checks that the executable starts."""
-    steps.run([find_tool("cmake", "CMAKE_BIN_DIR"), "--build", str(steps.folder)])
-    # A library that only the linker finds is detected here, rather than by a crash of a run.
-    steps.run([str(steps.folder / _EXECUTABLE), "--version"])
+    ]
+    steps.configure(_SOURCES, options)
 
 
 def _gpu_options(toolchain: Toolchain | None) -> list[str]:

@@ -30,9 +30,9 @@ _NINJA_STATUS = re.compile(r"^\[(\d+)/(\d+)\] ", re.MULTILINE)
 
 
 class BuildLog:
-    """A log of build output, in a file of the user's choice and in one in the cache."""
+    """A log of build output, in a file of the user's choice, and in one that the cache keeps."""
 
-    def __init__(self, named: Path | None, kept: Path | None = None) -> None:
+    def __init__(self, named: Path | None = None, *, kept: Path | None = None) -> None:
         self._named, self._kept = named, kept
         self.add("", "w")
 
@@ -59,6 +59,16 @@ class BuildSteps:
     log: BuildLog
     what: str  # what is built, for errors: "the benchmark"
     words: str  # the description for progress reports
+
+    def configure(self, sources: Path, options: Sequence[str] = ()) -> None:
+        """Runs CMake on a folder of sources; raises as ``run``, and MissingComponent."""
+        cmake, ninja = _find_cmake(), _find_tool("ninja", "BIN_DIR")
+        folders = ["-S", str(sources), "-B", str(self.folder)]
+        self.run([cmake, *folders, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", *options])
+
+    def compile(self) -> None:
+        """Compiles what was configured; raises as ``run``."""
+        self.run([_find_cmake(), "--build", str(self.folder)])
 
     def run(self, step: Sequence[str]) -> None:
         """Raises: BuildFailed: it fails, or takes too long."""
@@ -102,7 +112,11 @@ def require_private(file: Path, what: str) -> None:
         raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file, why))
 
 
-def find_tool(name: str, folder_constant: str) -> str:
+def _find_cmake() -> str:
+    return _find_tool("cmake", "CMAKE_BIN_DIR")
+
+
+def _find_tool(name: str, folder_constant: str) -> str:
     """Returns the path of cmake or ninja, from its wheel or PATH; or raises MissingComponent."""
     try:
         folder = getattr(importlib.import_module(name), folder_constant)

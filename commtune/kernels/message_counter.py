@@ -38,10 +38,9 @@ def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
         require_private(library, "the counter of messages")
         return library
     with scratch_folder(cache) as scratch:
-        log = BuildLog(None, kept=scratch / "build.log")
         environment = {**os.environ, **mpi.environment}
         steps = BuildSteps(
-            scratch, environment, log, what="the counter of messages", words="compiling"
+            scratch, environment, BuildLog(), what="the counter of messages", words="compiling"
         )
         options = ["-std=c++17", "-O2", "-fPIC", "-shared", *map(str, sources)]
         # By its rpath, the library finds MPI for programs that load MPI later, such as Python.

@@ -18,7 +18,6 @@ from commtune.kernels.build_steps import (
     BuildLog,
     BuildSteps,
     digest_of,
-    find_tool,
     require_private,
     scratch_folder,
 )
@@ -47,7 +46,6 @@ for version in (6, 5, 4, 3, 2):
 """
 _ASKING_LIMIT_S = 30.0
 _SOURCES = Path(__file__).parent / "tuner"
-_LOG = "build.log"
 _WORDS = "building the tuner plugin"
 #: Variables by which users select compiler and flags for CMake.
 _VARIABLES = ("CXX", "CXXFLAGS", "LDFLAGS")
@@ -74,15 +72,13 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
     # Several processes may build at once, each in its own folder; the last build is kept.
     with scratch_folder(cache) as scratch:
         ON_STEP.get()(_WORDS, 0, 0)
-        said = BuildLog(log, kept=scratch / _LOG)
-        made = scratch / "build"
-        steps = BuildSteps(made, os.environ, said, what="the tuner plugin", words=_WORDS)
-        cmake, ninja = find_tool("cmake", "CMAKE_BIN_DIR"), find_tool("ninja", "BIN_DIR")
-        configuring = [cmake, "-S", str(_SOURCES), "-B", str(made), "-G", "Ninja"]
-        steps.run([*configuring, f"-DCMAKE_MAKE_PROGRAM={ninja}"])
-        steps.run([cmake, "--build", str(made)])
+        steps = BuildSteps(
+            scratch, os.environ, BuildLog(log), what="the tuner plugin", words=_WORDS
+        )
+        steps.configure(_SOURCES)
+        steps.compile()
         make_private_folder(library.parent)
-        (made / _TUNER_LIBRARY).replace(library)
+        (scratch / _TUNER_LIBRARY).replace(library)
     ON_STEP.get()(_WORDS, 1, 1)
     return library
 
