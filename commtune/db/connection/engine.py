@@ -135,9 +135,9 @@ def open_database(url: str) -> Database:
         DatabaseFault: it can't be reached or written, is not commtune's, or has another schema.
     """
     with _faults(url):
-        engine, network = _engine(url)
+        engine = _engine(url)
         try:
-            warnings = _settle_journal(engine, network)
+            warnings = _settle_journal(engine)
             if not _is_ready(engine, location.shown_url(url)):
                 _migrate(url, only_empty=True)
         except BaseException:
@@ -155,7 +155,7 @@ def open_readable(url: str) -> Database:
     """
     path = location.sqlite_path(url)
     with _faults(url):
-        engine = _engine(url)[0] if path is None else _reading_engine(path)
+        engine = _engine(url) if path is None else _reading_engine(path)
         try:
             with _begin(engine, writes=False) as connection:
                 require_schema(connection, location.shown_url(url))
@@ -185,7 +185,7 @@ def upgrade_database(url: str) -> None:
 
 @contextmanager
 def open_reader(url: str, pooled: Engine | None = None) -> Iterator[location.Rows]:
-    """Opens a database for queries in one transaction; it is neither created nor upgraded.
+    """Opens a server's database for queries in one transaction; it is not created or upgraded.
 
     Args:
         pooled: from ``pool_connections``; ``None`` for a connection of its own.
@@ -195,9 +195,8 @@ def open_reader(url: str, pooled: Engine | None = None) -> Iterator[location.Row
         DatabaseFault: it can't be read, or has another schema.
     """
     with _faults(url):
-        engine = pooled or _engine(url, lone=True)[0]
-        if engine.dialect.name == "postgresql":  # SQLite's transactions are snapshots anyway
-            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        engine = pooled or _engine(url, lone=True)
+        engine = engine.execution_options(isolation_level="REPEATABLE READ")
         # Unlike Database.read, Ctrl-C ends it at once: a query may wait for a long time.
         with _begin(engine, writes=False) as connection:
             require_schema(connection, location.shown_url(url))
@@ -207,7 +206,7 @@ def open_reader(url: str, pooled: Engine | None = None) -> Iterator[location.Row
 def pool_connections(url: str) -> Engine:
     """Returns an engine for ``open_reader``, whose connections all threads share."""
     with _faults(url):
-        return _engine(url)[0]
+        return _engine(url)
 
 
 def _as_rows(connection: Connection) -> location.Rows:
@@ -216,8 +215,8 @@ def _as_rows(connection: Connection) -> location.Rows:
     ]
 
 
-def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
-    """Returns an engine, and the type of the network file system that an SQLite file is on.
+def _engine(url: str, *, lone: bool = False) -> Engine:
+    """Returns an engine for reading and writing.
 
     Args:
         lone: for a single connection, without a pool and without SQLite's foreign key checks.
@@ -225,12 +224,11 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     path = location.sqlite_path(url)
     pool: dict[str, Any] = {"poolclass": NullPool} if lone else {}
     if path is None:
-        return _server_engine(_parsed(url), pool), ""
+        return _server_engine(_parsed(url), pool)
     _make_folder(path.parent, url)
     require_private(path)
     with suppress(OSError):  # SQLite reports the error when it opens the file
         make_private_file(path)
-    network = filesystems.network_type(path.parent)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         json_serializer=_dump_json,
@@ -238,8 +236,9 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
         **pool,
     )
     # Migrations rebuild tables, during which foreign keys of others refer to a missing table.
-    _set_up_sqlite(engine, careful=bool(network), foreign_keys=not lone)
-    return engine, network
+    on_network = bool(filesystems.network_type(path.parent))
+    _set_up_sqlite(engine, careful=on_network, foreign_keys=not lone)
+    return engine
 
 
 def _parsed(url: str) -> URL:
@@ -291,14 +290,15 @@ def _set_up_sqlite(engine: Engine, *, careful: bool, foreign_keys: bool) -> None
     event.listen(engine, "begin", on_begin)
 
 
-def _settle_journal(engine: Engine, network: str) -> list[str]:
+def _settle_journal(engine: Engine) -> list[str]:
     """Sets SQLite's journal mode, which is stored in the file; returns warnings."""
     if engine.dialect.name != "sqlite":
         return []
-    path = engine.url.database
+    path = Path(str(engine.url.database))
+    network = filesystems.network_type(path.parent)
     # SQLite maps the index of the write-ahead log by memory pages. With blocks smaller than a page
     # and a full disk, a part of a page has no block, and access to it is a SIGBUS.
-    small = bool(path) and filesystems.has_small_blocks(Path(path or "").parent)
+    small = filesystems.has_small_blocks(path.parent)
     wanted = "delete" if network or small else "wal"
     with closing(engine.raw_connection()) as connection:
         cursor = connection.cursor()
@@ -333,7 +333,7 @@ def _is_ready(engine: Engine, shown: str) -> bool:
 
 
 def _migrate(url: str, *, only_empty: bool) -> None:
-    engine, _ = _engine(url, lone=True)
+    engine = _engine(url, lone=True)
     with _begin(engine, writes=True) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})
