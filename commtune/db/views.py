@@ -57,7 +57,7 @@ WHERE r.state = 'stored'
 _CAMPAIGNS = """
 SELECT c.name AS campaign, c.simulated AS simulated, c.site AS site,
        s.name AS system, k.text AS stack,
-       {created} AS created, {finished} AS finished, {last_run} AS last_run,
+       {campaign_created} AS created, {finished} AS finished, {last_run} AS last_run,
        l.host AS controller_host, {heartbeat} AS controller_heartbeat,
        (SELECT count(*) FROM trials t WHERE t.campaign_id = c.id) AS trials,
        coalesce(r.runs, 0) AS runs, coalesce(r.ok, 0) AS runs_ok,
@@ -81,7 +81,7 @@ LEFT JOIN (
 
 _PROFILES = """
 SELECT p.id AS number, c.name || '/' || p.name AS profile, p.simulated AS simulated,
-       c.site AS site, s.name AS system, k.text AS stack, {created} AS created,
+       c.site AS site, s.name AS system, k.text AS stack, {profile_created} AS created,
        p.operation AS operation, p.backend AS backend, p.ranks AS ranks, p.nodes AS nodes,
        p.bytes_low AS bytes_low, p.bytes_high AS bytes_high, p.verdict AS verdict,
        {configuration} AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
@@ -116,21 +116,24 @@ _VIEWS = {
 
 def make_views(connection: sa.Connection) -> None:
     """Creates the views in a new database."""
+    columns = _columns(**_WORDS[connection.dialect.name])
     for name, query in _VIEWS.items():
-        words = _columns(name, _WORDS[connection.dialect.name])
         # Without text(), which would take the colons of the time format for parameters.
-        connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.format(lost=_LOST, **words)}")
+        connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.format(lost=_LOST, **columns)}")
 
 
-def _columns(view: str, words: dict[str, str]) -> dict[str, str]:
-    """Returns the SQL that differs between databases, by its name in the query of a view."""
-    moment = words["moment"].format
-    configuration = {"configuration": words["json"].format("g.environment")}
-    if view == "results":
-        texts = {name: words["text"].format("r.workload", name) for name in ("backend", "dtype")}
-        counts = {name: words["number"].format("r.workload", name) for name in ("ranks", "nodes")}
-        return {"started": moment("r.started_at"), **texts, **counts, **configuration}
-    if view == "campaigns_overview":
-        moments = {name: moment(f"c.{name}") for name in ("created", "finished")}
-        return {**moments, "last_run": moment("r.last_run"), "heartbeat": moment("l.heartbeat")}
-    return {"created": moment("p.created"), **configuration}
+def _columns(moment: str, number: str, text: str, json: str) -> dict[str, str]:
+    """Returns the SQL that differs between databases, by its name in the queries of views."""
+    return {
+        "started": moment.format("r.started_at"),
+        "campaign_created": moment.format("c.created"),
+        "finished": moment.format("c.finished"),
+        "last_run": moment.format("r.last_run"),
+        "heartbeat": moment.format("l.heartbeat"),
+        "profile_created": moment.format("p.created"),
+        "backend": text.format("r.workload", "backend"),
+        "dtype": text.format("r.workload", "dtype"),
+        "ranks": number.format("r.workload", "ranks"),
+        "nodes": number.format("r.workload", "nodes"),
+        "configuration": json.format("g.environment"),
+    }
