@@ -63,10 +63,6 @@ class DamagedRows(DatabaseFault):
         super().__init__(f"the database is damaged: {what}", hint=WHAT_TO_DO)
 
 
-def ignore_damage(damage: Damage) -> None:
-    """Ignores damage, for readers that report it in another way."""
-
-
 def refuse_damage(damage: Damage) -> None:
     """Refuses damage, for writers, which must not continue from a part of the rows.
 

@@ -18,13 +18,12 @@ from commtune.db.queries.profiles import load_details
 from commtune.db.tables import (
     CAMPAIGNS,
     CONCLUSIONS,
+    CONFIGURED,
     DECISIONS,
-    EXECUTIONS,
     METADATA,
     PROFILE_POINTS,
     PROFILES,
     RUNS,
-    TRIALS,
 )
 from commtune.errors import DatabaseFault
 from commtune.model import Workload
@@ -62,8 +61,7 @@ def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
         "measurements": "SELECT campaign_id FROM runs WHERE id = :row",
         "profile_points": "SELECT campaign_id FROM profiles WHERE id = :row",
         "configurations": " UNION ".join(
-            f"SELECT campaign_id FROM {one.name} WHERE configuration_id = :row"
-            for one in (TRIALS, RUNS, PROFILES, EXECUTIONS)
+            f"SELECT campaign_id FROM {name} WHERE configuration_id = :row" for name in CONFIGURED
         ),
     }.get(table)
     if statement is None:

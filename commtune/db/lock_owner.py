@@ -6,12 +6,12 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commtune.db.damage import read_rows
+from commtune.db.damage import Damage, read_rows
 from commtune.paths import exists
 
 _PROC = Path("/proc")
@@ -93,18 +93,21 @@ def death_of(
     return f"silent for {silent_s:.0f} s" if silent_s > stale_after_s else ""
 
 
-def living_holders(rows: Iterable[Mapping[str, Any]]) -> Mapping[int, str]:
+def living_holders(
+    rows: Iterable[Mapping[str, Any]], tell: Callable[[Damage], None] | None = None
+) -> Mapping[int, str]:
     """Returns descriptions of the holders that may live, by campaign.
 
     Silence doesn't count as death here: the holder may be in a long run.
 
     Args:
         rows: rows of ``locks``; damaged ones are reported and left out.
+        tell: as for ``read_rows``.
     """
     us = LockOwner.current()
     return {
         row["campaign_id"]: describe_holder(row)
-        for row in read_rows(rows, "locks", "campaign_id")
+        for row in read_rows(rows, "locks", "campaign_id", tell=tell)
         if not death_of(LockOwner.from_row(row), us, 0.0, math.inf)
     }
 

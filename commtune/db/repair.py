@@ -13,27 +13,14 @@ from commtune.db.connection import location
 from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.connection.read_only import FILES_BESIDE, connect_for_reading
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import ON_DAMAGE, Damage, ignore_damage
+from commtune.db.damage import Damage
 from commtune.db.inspection import campaigns_with, find_damage
 from commtune.db.lock_owner import living_holders
 from commtune.db.storage.campaigns import delete_rows
-from commtune.db.tables import METADATA
+from commtune.db.tables import CONFIGURED, METADATA
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 from commtune.paths import exists
 
-#: Conditions for the rows of one campaign, in tables other than those with ``campaign_id``.
-_USED_CONFIGURATIONS = " UNION ".join(
-    f"SELECT configuration_id FROM old.{table} WHERE campaign_id = :campaign"
-    for table in ("trials", "runs", "profiles", "executions")
-)
-OF_CAMPAIGN = {
-    "systems": "id IN (SELECT system_id FROM old.campaigns WHERE id = :campaign)",
-    "stacks": "id IN (SELECT stack_id FROM old.campaigns WHERE id = :campaign)",
-    "configurations": f"id IN ({_USED_CONFIGURATIONS})",
-    "campaigns": "id = :campaign",
-    "measurements": "run_id IN (SELECT id FROM old.runs WHERE campaign_id = :campaign)",
-    "profile_points": "profile_id IN (SELECT id FROM old.profiles WHERE campaign_id = :campaign)",
-}
 _SHARED = ("systems", "stacks", "configurations")
 
 
@@ -51,6 +38,24 @@ class Repair:
     set_apart: tuple[str, ...]
     damage: tuple[Damage, ...]
     side_file: Path
+
+
+def rows_of_campaign(table: str, schema: str = "") -> str:
+    """Returns the SQL condition for the rows of the campaign ``:campaign`` in a table.
+
+    Args:
+        schema: prefix of the other tables that it names, such as ``old.``.
+    """
+    mine = "campaign_id = :campaign"
+    used = (f"SELECT configuration_id FROM {schema}{name} WHERE {mine}" for name in CONFIGURED)
+    return {
+        "systems": f"id IN (SELECT system_id FROM {schema}campaigns WHERE id = :campaign)",
+        "stacks": f"id IN (SELECT stack_id FROM {schema}campaigns WHERE id = :campaign)",
+        "configurations": f"id IN ({' UNION '.join(used)})",
+        "campaigns": "id = :campaign",
+        "measurements": f"run_id IN (SELECT id FROM {schema}runs WHERE {mine})",
+        "profile_points": f"profile_id IN (SELECT id FROM {schema}profiles WHERE {mine})",
+    }.get(table, mine)
 
 
 def back_up(url: str, target: Path) -> None:
@@ -158,14 +163,12 @@ def _damage(url: str) -> list[Damage]:
 
 
 def _require_idle(url: str) -> None:
-    token = ON_DAMAGE.set(ignore_damage)
     try:
         with open_for_reading(url) as rows:
-            holders = living_holders(rows("SELECT * FROM locks", {}))
+            # All damage was found before, and is reported with the repair.
+            holders = living_holders(rows("SELECT * FROM locks", {}), tell=lambda _: None)
     except DatabaseFault:
         return  # a controller couldn't use it, either
-    finally:
-        ON_DAMAGE.reset(token)
     if holders:
         raise CampaignLocked(
             f"campaigns are in use: {'; '.join(holders.values())}",
@@ -209,7 +212,7 @@ def _copy(connection: sqlite3.Connection, campaign: int) -> None:
             continue
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
         insert = "INSERT OR IGNORE" if table.name in _SHARED else "INSERT"
-        where = OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
+        where = rows_of_campaign(table.name, "old.")
         connection.execute(
             f"{insert} INTO main.{table.name} ({columns}) "
             f"SELECT {columns} FROM old.{table.name} WHERE {where}",
@@ -243,9 +246,7 @@ def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
             delete_rows(connection, number)
         for table, column in (("systems", "system_id"), ("stacks", "stack_id")):
             driver(f"DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM campaigns)")
-        used = _USED_CONFIGURATIONS.replace("old.", "").replace(
-            " WHERE campaign_id = :campaign", ""
-        )
+        used = " UNION ".join(f"SELECT configuration_id FROM {name}" for name in CONFIGURED)
         driver(f"DELETE FROM configurations WHERE id NOT IN ({used})")
     return lost
 

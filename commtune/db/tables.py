@@ -306,5 +306,8 @@ PROFILE_POINTS = sa.Table(
     _column("share", sa.Double()),
 )
 
+#: Names of the tables whose rows belong to a campaign and have a configuration.
+CONFIGURED = tuple(t.name for t in METADATA.sorted_tables if "configuration_id" in t.c)
+
 
 check_columns(METADATA)

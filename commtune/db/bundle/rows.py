@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from commtune.db.checked_columns import check_rows
 from commtune.db.damage import DamagedRows
-from commtune.db.repair import OF_CAMPAIGN
+from commtune.db.repair import rows_of_campaign
 from commtune.db.tables import METADATA
 
 #: A table's name, and a row of it by column.
@@ -41,8 +41,8 @@ def read_campaign(connection: sa.Connection, campaign_id: int) -> Iterator[Row]:
     """
     numbers: dict[str, dict[int, int]] = defaultdict(dict)
     for table in TABLES.values():
-        chosen = OF_CAMPAIGN.get(table.name, "campaign_id = :campaign").replace("old.", "")
-        statement = sa.select(table).where(sa.text(chosen).bindparams(campaign=campaign_id))
+        chosen = sa.text(rows_of_campaign(table.name)).bindparams(campaign=campaign_id)
+        statement = sa.select(table).where(chosen)
         if table.name == "runs":
             statement = statement.where(table.c.state == "stored")
         if table.name == "measurements":
