@@ -42,8 +42,8 @@ _PAGE_RUNS = 1000
 _TAIL_CHARACTERS = 4000
 #: Columns named like the fields of ``model.Measurement``; samples are packed separately.
 _MEASURED = (
-    "operation", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
-    "canary_s", "canary_after_s", "wrong",
+    "bytes", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
+    "first_call_s", "canary_s", "canary_after_s", "wrong",
 )  # fmt: skip
 #: Columns of runs whose values are those of ``model.Run`` as they are.
 _AS_STORED = ("session", "operation", "started_at", "detail", "oversubscribed", "other_load")
@@ -282,10 +282,8 @@ def _measurement_values(measurement: Measurement, operation: str) -> dict[str, A
     return {
         **{name: getattr(measurement, name) for name in _MEASURED},
         "operation": measurement.operation or operation,
-        "bytes": measurement.bytes,
         "n_samples": len(measurement.samples_s),
         "samples": codec.pack_samples(measurement.samples_s),
-        "first_call_s": measurement.first_call_s,
     }
 
 
