@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import zlib
 from collections import Counter
@@ -149,7 +148,7 @@ def _value(column: sa.Column[Any], plain: Any) -> Any:
     if kind is bytes:
         try:
             return base64.b64decode(plain, validate=True)
-        except (TypeError, ValueError, binascii.Error):
+        except (TypeError, ValueError):
             raise BadRow(f"{column.name}: {shorten_value(plain)} is no base 64") from None
     if problem := check_of(kind)(plain):
         raise BadRow(f"{column.name}: {problem}")

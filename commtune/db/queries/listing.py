@@ -216,7 +216,7 @@ def list_verified_profiles(db: str | None, system: str, most: int) -> list[int]:
         system: its fingerprint.
         most: the most profiles.
     """
-    rows = read_stored(db, _VERIFIED, {"system": system, "most": most}, "profiles", "id")
+    rows = read_stored(db, _VERIFIED, {"system": system, "most": most}, "profiles")
     return [row["id"] for row in rows]
 
 

@@ -82,7 +82,7 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
     return ProfileAnswer(
         id=row["id"],
         campaign=row["campaign"],
-        profile=_whole(row, evidence[row["id"]], _details(row) if with_details else {}),
+        profile=_whole(row, evidence[row["id"]], with_details),
         **where_measured(row),
         created=row["created"],
         space=row["space"],
@@ -98,10 +98,7 @@ def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) 
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
         found = {row["id"]: row for row in read_rows(stored, "profiles")}
         evidence = read_evidence(rows, list(found))
-    return [
-        _whole(found[number], points, _details(found[number]) if with_details else {})
-        for number, points in evidence.items()
-    ]
+    return [_whole(found[number], points, with_details) for number, points in evidence.items()]
 
 
 def find_profiles(db: str | None, campaign: str | None = None) -> list[StoredProfile]:
@@ -193,7 +190,7 @@ def _details(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(
-    row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], details: Mapping[str, Any]
+    row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], with_details: bool
 ) -> Profile:
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
@@ -203,7 +200,7 @@ def _whole(
         points=tuple(build_point(point) for point in evidence if not point["is_guard"]),
         guards=tuple(build_point(point) for point in evidence if point["is_guard"]),
         conditions=Conditions(**row["conditions"]),
-        **details,
+        **(_details(row) if with_details else {}),
     )
 
 
