@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from commtune import process
 from commtune.errors import CommtuneError
@@ -39,15 +38,14 @@ def probe_library_versions(
     for line in done.output.splitlines():
         if line.startswith(VERSIONS_SIGN):
             try:
-                return versions_in({"versions": json.loads(line.removeprefix(VERSIONS_SIGN))})
+                return read_versions(json.loads(line.removeprefix(VERSIONS_SIGN)))
             except ValueError:
                 return {}
     return None
 
 
-def versions_in(header: Mapping[str, Any] | None) -> dict[str, str]:
-    """Returns the versions of libraries in a run's header."""
-    said = (header or {}).get("versions")
+def read_versions(said: object) -> dict[str, str]:
+    """Returns the versions of libraries in a record, which may be damaged."""
     if not isinstance(said, Mapping):
         return {}
     return {n: v for n, v in said.items() if isinstance(n, str) and isinstance(v, str)}

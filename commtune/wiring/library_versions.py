@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.errors import CommtuneError
-from commtune.kernels.library_versions import probe_library_versions, versions_in
+from commtune.kernels.library_versions import probe_library_versions, read_versions
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -203,4 +203,5 @@ def _of_a_run(
         return _Answer(why=said, failed=True)
     if result.header is None:
         return _Answer(why=f"a run of the default fails: {result.outcome}", failed=True)
-    return _Answer(versions_in(result.header), "a run of the default does not load it")
+    versions = read_versions(result.header.get("versions"))
+    return _Answer(versions, "a run of the default does not load it")

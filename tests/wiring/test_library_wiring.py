@@ -21,7 +21,7 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
-from commtune.kernels.library_versions import probe_library_versions, versions_in
+from commtune.kernels.library_versions import probe_library_versions, read_versions
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import load_space
 from commtune.spaces.version_filter import cut_space_to_versions
@@ -247,8 +247,8 @@ def test_jobs_are_handed_what_was_found() -> None:
 
 
 def test_headers_without_versions_and_broken_ones_tell_nothing() -> None:
-    assert versions_in(None) == versions_in({}) == versions_in({"versions": ["1"]}) == {}
-    assert versions_in({"versions": {"ucx": "1.2", "libfabric": 2}}) == {"ucx": "1.2"}
+    assert read_versions(None) == read_versions({}) == read_versions(["1"]) == {}
+    assert read_versions({"ucx": "1.2", "libfabric": 2}) == {"ucx": "1.2"}
 
 
 def test_a_provider_that_a_vendor_brought_first_is_kept() -> None:

@@ -24,7 +24,7 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.records import CampaignRecord
 from commtune.errors import EnvironmentFault, NoAnswer, UnknownName, UserError
 from commtune.formatting import list_first
-from commtune.kernels.library_versions import versions_in
+from commtune.kernels.library_versions import read_versions
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
 from commtune.replay.recording import Grid
@@ -291,7 +291,7 @@ def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
         library = MpiFlavour(stack.get("flavour", "")).library
     except (KeyError, ValueError):
         return spec
-    loaded = versions_in({"versions": stack.get("loaded")})
+    loaded = read_versions(stack.get("loaded"))
     on_gpus = {name: str(stack[name]) for name in ("nccl", "rccl") if name in stack}
     return cut_to_versions(spec, {library: str(stack.get("version", "")), **on_gpus, **loaded})
 
