@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from commtune import model
 from commtune.errors import MissingComponent, UserError, install_command
@@ -110,10 +109,11 @@ def other_program(
     return PythonProgram(libmpi_of(mpi), own.pattern, tuple(watched))
 
 
-def watching_program(program: Any, names: Sequence[str]) -> Any:
+def watching_program(program: AnyProgram, names: Sequence[str]) -> AnyProgram:
     """Returns a program that reports the values of other variables, if it supports that."""
-    is_ours = isinstance(program, NativeProgram | PythonProgram)
-    return replace(program, env_names=tuple(names)) if is_ours else program
+    if isinstance(program, CommandProgram):
+        return program
+    return replace(program, env_names=tuple(names))
 
 
 def sources_of(workload: model.Workload) -> str:
