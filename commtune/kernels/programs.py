@@ -98,8 +98,7 @@ def other_program(
     # It is not imported, as that would load an MPI library into the controller.
     if importlib.util.find_spec("mpi4py") is None:
         raise MissingComponent(
-            f"the backend {workload.backend} needs mpi4py",
-            hint=install_command(".[python]"),
+            f"the backend {workload.backend} needs mpi4py", hint=install_command(".[python]")
         )
     if not own.pattern and workload.operation not in OPERATIONS:
         raise UserError(

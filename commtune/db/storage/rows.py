@@ -7,16 +7,7 @@ from contextlib import AbstractContextManager
 from functools import cache, partial, wraps
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Insert,
-    Select,
-    Table,
-    bindparam,
-    insert,
-    select,
-)
+from sqlalchemy import Column, Connection, Insert, Select, Table, bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from commtune.db.checked_columns import sound_rows
@@ -71,11 +62,7 @@ class Transactions:
 
 
 def ensure_row(
-    connection: Connection,
-    table: Table,
-    key: Column[str],
-    value: str,
-    **others: Any,
+    connection: Connection, table: Table, key: Column[str], value: str, **others: Any
 ) -> int:
     """Returns the number of the row with this key, which is created if missing."""
     find, make = _find_and_make(table, key)

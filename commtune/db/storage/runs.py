@@ -9,15 +9,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Select,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
 
 from commtune import model
 from commtune.db import codec

@@ -54,11 +54,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
 
     @waits_for_database
     def begin(
-        self,
-        spec: CampaignRecord,
-        owner: LockOwner | None = None,
-        *,
-        take_over: bool = False,
+        self, spec: CampaignRecord, owner: LockOwner | None = None, *, take_over: bool = False
     ) -> tuple[CampaignHandle, str]:
         """Opens a campaign, acquires its lock and updates its settings, in one transaction.
 
@@ -148,11 +144,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
 
     @waits_for_database
     def lock(
-        self,
-        campaign_id: int,
-        owner: LockOwner | None = None,
-        *,
-        take_over: bool = False,
+        self, campaign_id: int, owner: LockOwner | None = None, *, take_over: bool = False
     ) -> str:
         """Acquires the lock of a campaign; of several controllers at once, one succeeds.
 

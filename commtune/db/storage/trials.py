@@ -25,11 +25,7 @@ class StoredTrials(Transactions):
 
     @waits_for_database
     def add_trial(
-        self,
-        campaign_id: int,
-        number: int,
-        configuration: Configuration,
-        origin: str,
+        self, campaign_id: int, number: int, configuration: Configuration, origin: str
     ) -> None:
         """Adds a trial; a repeated call with the same configuration changes nothing.
 
