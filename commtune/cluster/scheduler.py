@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -146,7 +146,7 @@ def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedSta
     own = [attempt for attempt in attempts if job in (attempt.id, attempt.number)]
     if not own:
         return ObservedState(JobState.ABSENT)
-    return replace(own[-1].observed, attempt=len(own))
+    return own[-1].observed
 
 
 def read_span(text: str) -> float | None:
