@@ -137,16 +137,13 @@ def sum_node_hours(attempts: Iterable[AccountedJob]) -> float:
     return sum(longest.values())
 
 
-def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedState:
-    """Returns a job's state by the accounts; ABSENT if they don't list it.
+def attempts_of(job: str, accounts: Iterable[AccountedJob]) -> list[AccountedJob]:
+    """Returns the attempts of a job in the accounts, in order.
 
     Accounts lag behind the queue, and may list a job as running that has just ended. So use them
     for jobs that the queue no longer lists.
     """
-    own = [attempt for attempt in attempts if job in (attempt.id, attempt.number)]
-    if not own:
-        return ObservedState(JobState.ABSENT)
-    return own[-1].observed
+    return [attempt for attempt in accounts if job in (attempt.id, attempt.number)]
 
 
 def read_span(text: str) -> float | None:

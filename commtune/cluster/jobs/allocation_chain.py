@@ -18,7 +18,14 @@ from pathlib import Path
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.job_folder import JobFolder
-from commtune.cluster.jobs.submission import Submitter, TrackedJob, job_name, key_in, new_key
+from commtune.cluster.jobs.submission import (
+    CLOCKS_S,
+    Submitter,
+    TrackedJob,
+    job_name,
+    key_in,
+    new_key,
+)
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import (
     AFTER_VARIABLE,
@@ -140,7 +147,7 @@ class AllocationChain:
             prepared_at=self.clock(),
             node_count=self.script.job_request.nodes,
         )
-        tracked = TrackedJob(job, (), 0.0)
+        tracked = TrackedJob(job)
         script = self.script.render(key, after, self.failed_nodes.excluded)
         tracked.folder.write_script(script, database=self.script.database)
         self.book.put_job(job)
@@ -155,7 +162,7 @@ class AllocationChain:
             SchedulerFault: the scheduler gives no answer.
         """
         jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
-        tracked_jobs = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
+        tracked_jobs = [TrackedJob(job) for job in jobs if job.key != own]
         alive = [tracked for tracked in tracked_jobs if self._is_alive(tracked)]
         for tracked in tracked_jobs:
             # Another controller may be submitting one that has no number yet.
@@ -352,7 +359,7 @@ class AllocationChain:
         if not job.number:
             return []
         try:
-            attempts = self.submitter.scheduler.account([job.number], job.prepared_at - 300)
+            attempts = self.submitter.scheduler.account([job.number], job.prepared_at - CLOCKS_S)
         except SchedulerFault:
             return []
         return [attempt for attempt in attempts if key_in(attempt.name) == job.key]

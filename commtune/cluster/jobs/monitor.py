@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.run_results import JobEnd
-from commtune.cluster.jobs.submission import TrackedJob, key_in
+from commtune.cluster.jobs.submission import CLOCKS_S, TrackedJob, key_in
 from commtune.cluster.scheduler import (
     PollBackoff,
     QueueSnapshot,
     Scheduler,
     SchedulerFault,
-    state_in_accounts,
+    attempts_of,
 )
 from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord, JobStage
@@ -121,16 +121,17 @@ class JobMonitor:
         missing = list(asked)
         if not self.scheduler.keeps_accounts or not missing:
             return
-        since = min(tracked.job.prepared_at for tracked in missing) - 300
+        since = min(tracked.job.prepared_at for tracked in missing) - CLOCKS_S
         try:
             records = self.scheduler.account(_job_numbers(missing), since)
         except SchedulerFault:
             return  # asked again after the next poll
         for tracked in missing:
-            seen = state_in_accounts(records, tracked.job.number)
-            if seen.state.is_over:
-                tracked.observed = seen
-                last = [r for r in records if tracked.job.number in (r.id, r.number)][-1]
+            attempts = attempts_of(tracked.job.number, records)
+            tracked.forgotten += not attempts
+            if attempts and attempts[-1].observed.state.is_over:
+                last = attempts[-1]
+                tracked.observed = seen = last.observed
                 tracked.update(
                     word=seen.word,
                     reason=seen.reason,
@@ -139,7 +140,6 @@ class JobMonitor:
                     ended_at=last.ended_at or tracked.job.ended_at,
                 )
                 self.changed(tracked)
-            tracked.forgotten += seen.state is JobState.ABSENT
 
     def _end(self, tracked: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
         if _is_another(tracked):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from accounts import state_in_accounts
 from fake_slurm.driver import FakeSlurm, Fate
 from slurm_cluster import Cluster
 from waiting import wait_for
@@ -20,7 +21,7 @@ from commtune.cluster.placement import (
     expand_readable_hosts,
     find_distance,
 )
-from commtune.cluster.scheduler import AccountedJob, QueueSnapshot, state_in_accounts
+from commtune.cluster.scheduler import AccountedJob, QueueSnapshot
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.site import describe_site

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from accounts import state_in_accounts
 from fake_slurm.driver import BEGIN, TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 from late_limits import begin_when
 
 from commtune.cluster.job_states import JobState, ObservedState, PendingReason
-from commtune.cluster.scheduler import state_in_accounts, sum_node_hours
+from commtune.cluster.scheduler import sum_node_hours
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.command_output import classify_reason
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault

@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from accounts import state_in_accounts
 from fake_slurm.driver import FakeSlurm
 from made_files import write_script
 from slurm_cluster import Cluster
 from waiting import wait_for
 
 from commtune.cluster.job_states import JobState
-from commtune.cluster.scheduler import Site, state_in_accounts
+from commtune.cluster.scheduler import Site
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.node_kinds import NodeChoice, choose_nodes

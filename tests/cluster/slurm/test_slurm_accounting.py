@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from accounts import state_in_accounts
 from hypothesis import given
 from hypothesis import strategies as st
 from made_files import write_script
 
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.placement import expand_readable_hosts
-from commtune.cluster.scheduler import AccountedJob, state_in_accounts, sum_node_hours
+from commtune.cluster.scheduler import AccountedJob, sum_node_hours
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.command_output import FIELD, read_accounts
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from accounts import state_in_accounts
 from slurm_cluster import NODES, Cluster
 from slurm_jobs import ENDED, LIVING, make_jobs
 from waiting import PATIENCE_S, wait_for
@@ -18,7 +19,6 @@ from commtune.cluster.placement import Distance, expand_hosts, find_distance
 from commtune.cluster.scheduler import (
     AccountedJob,
     QueueSnapshot,
-    state_in_accounts,
     sum_node_hours,
 )
 from commtune.cluster.slurm.allocation import _position_from_address, read_topology
