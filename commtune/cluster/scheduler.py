@@ -21,6 +21,10 @@ KEY_VARIABLE = "COMMTUNE_ALLOCATION"
 AFTER_VARIABLE = "COMMTUNE_AFTER"
 
 
+#: Hint for a campaign that ends early.
+GOES_ON = "what was measured is kept; the same command continues"
+
+
 class SchedulerFault(EnvironmentFault):
     """A scheduler gave no answer, or refused; ``transient`` says whether that may pass.
 

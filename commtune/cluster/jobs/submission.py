@@ -16,7 +16,7 @@ from typing import Any
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.job_folder import JobFolder
-from commtune.cluster.scheduler import PollBackoff, Scheduler, SchedulerFault
+from commtune.cluster.scheduler import GOES_ON, PollBackoff, Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord, JobStage, RunRequest
 from commtune.tuner.ports import JobBook
@@ -183,8 +183,7 @@ class Submitter:
             self.say(f"{fault.notice}; trying again")
         if now - self._failing_since > _GIVE_UP_S:
             raise EnvironmentFault(
-                f"no job could be submitted for a day: {fault.message}",
-                hint="what was measured is kept; the same command continues",
+                f"no job could be submitted for a day: {fault.message}", hint=GOES_ON
             ) from fault
         self.next_attempt_at = now + self.backoff.wait_s(self._refusals, self._refusals)
         self._refusals += 1
