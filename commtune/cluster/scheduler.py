@@ -21,6 +21,9 @@ KEY_VARIABLE = "COMMTUNE_ALLOCATION"
 AFTER_VARIABLE = "COMMTUNE_AFTER"
 
 
+#: Variables with passwords, which a scheduler would store with the job. Jobs get them by a private
+#: file.
+SECRETS = re.compile(r"COMMTUNE_DB|PGPASSWORD")
 #: Hint for a campaign that ends early.
 GOES_ON = "what was measured is kept; the same command continues"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune import process, process_trees
-from commtune.cluster.scheduler import AccountedJob, QueueSnapshot
+from commtune.cluster.scheduler import SECRETS, AccountedJob, QueueSnapshot
 from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
     FIELD,
@@ -47,8 +47,6 @@ _SETTINGS = re.compile(r"(SQUEUE|SACCT|SINFO)_\w+|SLURM_(CLUSTERS|BITSTR_LEN|TIM
 _SLURMS = re.compile(r"(SBATCH|SLURMD?|SCANCEL|SALLOC|SRUN|SQUEUE|SACCT|SINFO)_\w+")
 #: Those of them that are needed to reach the cluster and to authenticate.
 _KEPT = re.compile(r"SLURM_(CONF|CONF_SERVER|JWT|SACK_\w+)")
-#: Variables with passwords, which Slurm would store with the job. Jobs get them by a private file.
-_SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
 #: Variables of a uenv session: uenv's plugin (version 10) makes sbatch fail in one.
 _SESSION = re.compile(r"UENV_(MOUNT_LIST|VIEW)")
 
@@ -99,7 +97,7 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
         name: value
         for name, value in inherited.items()
         if _KEPT.fullmatch(name)
-        or not any(kind.fullmatch(name) for kind in (_SLURMS, _SECRET, _SESSION))
+        or not any(kind.fullmatch(name) for kind in (_SLURMS, SECRETS, _SESSION))
     }
 
 
