@@ -20,8 +20,9 @@ WRONG_RESULT = 3
 #: 4), or this machine can't do what was asked for (5). The launcher's own exit status may be that
 #: of other ranks, which it killed.
 _NO_FAULT_OF_SETTINGS = re.compile(r"commtune-bench: ((?:asked for were|waived:) .*)")
-#: Exit statuses of coreutils' timeout: the time was over; it had to send SIGKILL.
-OVER_TIME = (124, 137)
+#: Exit statuses of coreutils' timeout: it had to send SIGKILL; the time was over.
+KILLED = 137
+OVER_TIME = (124, KILLED)
 #: Messages of launchers when a signal ended a rank.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 
+from commtune.cluster.exit_codes import KILLED
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.failures import FailedNodes
@@ -28,8 +30,6 @@ from commtune.slurm_templates.background_command import launch_with
 
 #: Seconds between SIGTERM and SIGKILL by coreutils' timeout: srun needs some to end its ranks.
 _KILL_AFTER_S = 10
-#: Exit status of timeout after it sent SIGKILL.
-_KILLED = 137
 #: Number of latest runs from which the time of the next one is estimated.
 _REMEMBERED = 32
 #: The fewest runs of a block; a block is not begun without the time for as many.
@@ -96,7 +96,7 @@ class Steps:
     sleep: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        self._walls: list[float] = []
+        self._walls: deque[float] = deque(maxlen=_REMEMBERED)
         self._alone = 0
         self._waited_s = 0.0
         self._lost: list[RunResult] = []
@@ -140,15 +140,14 @@ class Steps:
         result = self._without_blame(result)
         self._lost = [*self._lost, result] if result.outcome.is_lost else []
         ended = (Outcome.TIMED_OUT, Outcome.NEVER_STARTED)
-        if result.exit_code == _KILLED or result.outcome in ended:
+        if result.exit_code == KILLED or result.outcome in ended:
             self._end_steps()
-        if result.exit_code == _KILLED and not self.launcher.ends_steps:
+        if result.exit_code == KILLED and not self.launcher.ends_steps:
             self._spoilt = "a launch that had to be killed may have left ranks"
         if self.aggressor is not None:
             result = self._checked(self.aggressor, request, result)
         if result.outcome is Outcome.OK:
-            one_s = result.wall_s / len(request.workload.operations)
-            self._walls = [*self._walls[-_REMEMBERED + 1 :], one_s]
+            self._walls.append(result.wall_s / len(request.workload.operations))
             self.worked()
         return replace(result, nodes=self.nodes, distance=self.distance)
 
