@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -223,19 +224,18 @@ class Steps:
             self.failed_nodes.add_failure(self.allocation.number, nodes)
         if len(self._lost) == _MOST_BAD:
             raise _too_many_bad(f"lost; the last one: {last.detail}", last)
-        looks, first, began = 0, self._fault(), self.clock()
-        while fault := self._fault() if looks else first:
-            if not looks:
-                self.say(f"{fault.message}; waiting for it")
+        fault, began = self._fault(), self.clock()
+        if fault is None:
+            return
+        self.say(f"{fault.message}; waiting for it")
+        for look in itertools.count():
             self.allocation.check_time(0.0, self.clock())
-            self.sleep(self.backoff.wait_s(looks, looks))
-            looks += 1
-        if first:
-            self._waited_s += self.clock() - began
-            silent = isinstance(first, SchedulerFault)
-            self.say(
-                f"{self.scheduler.name} answers again" if silent else "runs can be made again"
-            )
+            self.sleep(self.backoff.wait_s(look, look))
+            if self._fault() is None:
+                break
+        self._waited_s += self.clock() - began
+        silent = isinstance(fault, SchedulerFault)
+        self.say(f"{self.scheduler.name} answers again" if silent else "runs can be made again")
 
     def _fault(self) -> EnvironmentFault | None:
         """Returns why no run can be made now: scheduler or disk; ``None`` if one can be made."""
