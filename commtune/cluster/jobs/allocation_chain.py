@@ -73,13 +73,14 @@ class AllocationScript:
         Raises:
             UserError: a value can't be quoted safely, or the system doesn't allow such a job.
         """
+        folder = JobFolder(self.folder / key)
         passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
         # Slurm stores scripts where others may read them, and the URL of a server may hold a
         # password. So the script names a private file in the job's folder that has the URL.
         database = (
             {"COMMTUNE_DB": self.database}
             if self.database.startswith("sqlite")
-            else {"COMMTUNE_DB_FILE": str(JobFolder(self.folder / key).database)}
+            else {"COMMTUNE_DB_FILE": str(folder.database)}
         )
         ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
         job = job_for(
@@ -87,7 +88,7 @@ class AllocationScript:
             self.job_request,
             name=job_name(self.campaign, key),
             time_s=self.time_s,
-            output=str(self.folder / key / "job.out"),
+            output=str(folder.output),
             comment=f"commtune:{self.campaign}",
             exclude=exclude,
             warn_s=_WARN_S,
