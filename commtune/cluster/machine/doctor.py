@@ -22,7 +22,7 @@ import platformdirs
 
 from commtune import process
 from commtune.cluster.local.launch import LAUNCHER_NAMES
-from commtune.cluster.machine.description import Machine, describe_load, describe_machine
+from commtune.cluster.machine.description import Machine, describe_load
 from commtune.cluster.machine.gpus import read_file
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
@@ -87,19 +87,13 @@ def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> li
     return found
 
 
-def examine_machine(
-    *,
-    database: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> list[Check]:
+def examine_machine(machine: Machine, database: Path | None = None) -> list[Check]:
     """Checks everything that a campaign on this machine needs or may use.
 
     Args:
+        machine: this one, as ``describe_machine`` returns it.
         database: file of the database; by default in the user's data folder.
-        environment: variables in which to look for settings; by default our own.
     """
-    machine = describe_machine()
-    variables = os.environ if environment is None else environment
     data = platformdirs.user_data_path("commtune", appauthor=False)
     file = database or data / "commtune.db"
     looks: list[tuple[str, Callable[[], Check | Iterable[Check]]]] = [
@@ -115,8 +109,8 @@ def examine_machine(
         ("pbs", partial(_check_pbs, os.environ)),
         ("database", lambda: _check_database_file(file, MOUNTINFO.read_text())),
         ("cache", partial(_check_cache, platformdirs.user_cache_path("commtune"))),
-        ("environment", partial(_check_environment_settings, variables)),
-        ("environment", partial(_check_settings_files, Path(variables.get("HOME", "/nowhere")))),
+        ("environment", partial(_check_environment_settings, os.environ)),
+        ("environment", partial(_check_settings_files, Path(os.environ.get("HOME", "/nowhere")))),
     ]
     return [check for area, look in looks for check in collect_checks(area, look)]
 
