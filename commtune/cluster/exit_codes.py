@@ -235,7 +235,7 @@ def _measured(request: RunRequest, operation: Operation, found: Records) -> set[
 
 
 def _strange_environment(
-    header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
+    header: Mapping[str, Any], expected: Mapping[str, str], watched: Sequence[str]
 ) -> str:
     """Returns a message if a rank had an unexpected value of a variable; else empty.
 
@@ -243,9 +243,8 @@ def _strange_environment(
         expected: pinned variables and the configuration; a watched variable that is not in it
             must be unset on every rank.
     """
-    ranks = header.get("rank_info")
-    for rank in ranks if isinstance(ranks, list) else []:
-        seen = rank.get("environment", {})
+    for rank in header.get("rank_info", ()):
+        seen = rank["environment"]
         for name in watched:
             if seen.get(name) != expected.get(name):
                 saw = f"{name}={seen[name]}" if name in seen else f"{name} unset"
