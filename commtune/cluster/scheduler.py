@@ -307,23 +307,18 @@ class PollBackoff:
     """An exponential backoff with jitter between two polls of the queue.
 
     Waits grow while nothing changes, which spares the scheduler; the jitter keeps controllers
-    from polling at the same moment. The same seed gives the same waits.
+    from polling at the same moment.
     """
 
-    seed: int
     #: shortest_s, longest_s: seconds, without jitter.
     shortest_s: float = 5.0
     longest_s: float = 120.0
     growth: float = 1.5  # factor after each poll without news
     jitter: float = 0.2  # the most that is added or subtracted, as a share of the wait
 
-    def wait_s(self, look: int, quiet: int) -> float:
-        """Returns the seconds to wait after a poll.
-
-        Args:
-            look: number of the poll, from 0.
-            quiet: number of polls in a row without news or without an answer.
-        """
+    def wait_s(self, quiet: int) -> float:
+        """Returns the seconds to wait after so many polls in a row without news or an answer."""
         wanted = self.shortest_s * self.growth ** min(quiet, 100)
-        chance = random.Random(f"{self.seed} {look}").uniform(1 - self.jitter, 1 + self.jitter)
+        # Not by the campaign's seed, which is the same for most campaigns.
+        chance = random.SystemRandom().uniform(1 - self.jitter, 1 + self.jitter)
         return min(self.longest_s, wanted) * chance

@@ -39,7 +39,6 @@ class JobMonitor:
     has_files: Callable[[TrackedJob], bool]
     #: Seconds that files of a finished job may take to become visible here (network file systems).
     late_files_s: float = 60.0
-    _looks: int = field(default=0, init=False)
     _quiet: int = field(default=0, init=False)
     next_look_at: float = field(default=0.0, init=False)  # seconds since 1970
     _in_trouble: bool = field(default=False, init=False)
@@ -89,8 +88,7 @@ class JobMonitor:
 
     def _schedule(self, news: bool) -> None:
         self._quiet = 0 if news else self._quiet + 1
-        self.next_look_at = self.clock() + self.backoff.wait_s(self._looks, self._quiet)
-        self._looks += 1
+        self.next_look_at = self.clock() + self.backoff.wait_s(self._quiet)
 
     def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
         """Updates a job from the queue's answer; returns whether its state or reason changed."""

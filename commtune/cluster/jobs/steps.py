@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -88,7 +87,7 @@ class Steps:
     worked: Callable[[], None] = lambda: None  # called after a successful run
     failed_nodes: FailedNodes | None = None  # where failed nodes are recorded
     #: The waits between questions to a scheduler that gives no answer.
-    backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
+    backoff: PollBackoff = field(default_factory=PollBackoff)
     say: Callable[[str], None] = lambda _: None  # tells a person
     #: The aggressor that ``inner`` has beside each run, on the nodes after those of the run.
     aggressor: AggressorLaunch | None = None
@@ -230,7 +229,7 @@ class Steps:
         self.say(f"{fault.message}; waiting for it")
         for look in itertools.count():
             self.allocation.check_time(0.0, self.clock())
-            self.sleep(self.backoff.wait_s(look, look))
+            self.sleep(self.backoff.wait_s(look))
             if self._fault() is None:
                 break
         self._waited_s += self.clock() - began

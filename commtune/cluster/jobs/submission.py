@@ -185,6 +185,6 @@ class Submitter:
             raise EnvironmentFault(
                 f"no job could be submitted for a day: {fault.message}", hint=GOES_ON
             ) from fault
-        self.next_attempt_at = now + self.backoff.wait_s(self._refusals, self._refusals)
+        self.next_attempt_at = now + self.backoff.wait_s(self._refusals)
         self._refusals += 1
         tracked.refusal = fault.notice

@@ -55,7 +55,7 @@ class Chain:
         submitter = Submitter(
             SlurmScheduler(where, keeps_accounts=self.accounts),
             self.book,
-            PollBackoff(seed=1),
+            PollBackoff(jitter=0.0),
             self.clock,
             self.said.append,
             CancelRequest.of(self.folder),
