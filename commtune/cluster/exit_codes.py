@@ -98,9 +98,8 @@ def _judge_end(
     found: Records, completed: process.Completed, time_limit_s: float
 ) -> tuple[Outcome, str]:
     if completed.timed_out:
-        count = len(found.measurements)
-        finished = f"{count} size{'' if count == 1 else 's'} finished"
-        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
+        finished = format_count(len(found.measurements), "size")
+        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished} finished"
     if completed.exit_code == WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
         every = (*found.measurements, *(piece.measurement for piece in found.pieces))
         wrong = sum(measurement.wrong for measurement in every)

@@ -179,10 +179,10 @@ class SlurmScheduler:
             self._run_scancel(ordered[start : start + _IDS_IN_A_CALL])
 
     def let_requeue(self, job: str, allowed: bool) -> None:
-        self._ask_scontrol("update", f"jobid={job}", f"requeue={int(allowed)}")
+        self._ask(["scontrol", "update", f"jobid={job}", f"requeue={int(allowed)}"])
 
     def requeue(self, job: str) -> None:
-        self._ask_scontrol("requeue", job)
+        self._ask(["scontrol", "requeue", job])
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
         """As the port says: one squeue for up to 9,000 jobs; ended ones stay for MinJobAge."""
@@ -234,8 +234,7 @@ class SlurmScheduler:
             return frozenset()
         question = ["sinfo", "--Node", "--noheader", f"--format={NODE_FORMAT}"]
         question += [f"--nodes={','.join(sorted(nodes))}"]
-        said = ask_slurm(question, self.environment, self.timeout_s)
-        return read_failed_nodes(said) & set(nodes)
+        return read_failed_nodes(self._ask(question)) & set(nodes)
 
     def release_command(self, job: str) -> str:
         return f"scontrol release {job}"
@@ -243,7 +242,7 @@ class SlurmScheduler:
     def _question_queue(self, which: list[str]) -> str:
         question = ["squeue", "--noheader", "--array", "--all", "--states=all"]
         question += [f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
-        return ask_slurm([*question, *which], self.environment, self.timeout_s)
+        return self._ask([*question, *which])
 
     def _ask_queue(self, which: list[str]) -> QueueSnapshot:
         try:
@@ -254,8 +253,8 @@ class SlurmScheduler:
                 return QueueSnapshot()
             raise
 
-    def _ask_scontrol(self, *words: str) -> None:
-        ask_slurm(["scontrol", *words], self.environment, self.timeout_s)
+    def _ask(self, arguments: Sequence[str]) -> str:
+        return ask_slurm(arguments, self.environment, self.timeout_s)
 
     def _ask_accounts_of_user(self, since: float) -> str:
         return self._ask_accounts([f"--user={self.user}", *_period(since)])
@@ -263,7 +262,7 @@ class SlurmScheduler:
     def _ask_accounts(self, which: Sequence[str]) -> str:
         question = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2"]
         question += [f"--delimiter={FIELD}", f"--format={','.join(ACCOUNT_FIELDS)}", *which]
-        said = ask_slurm(question, self.environment, self.timeout_s)
+        said = self._ask(question)
         if failed := _NO_RECORDS.search(said):  # else the empty answer would mean "no such jobs"
             error = SlurmError.ACCOUNTING_DOWN
             raise SlurmFault(f"sacct: {error.value}: {failed[0]}", error)
