@@ -146,12 +146,9 @@ class SlurmScheduler:
     def name(self) -> str:
         return "Slurm"
 
-    def submit(
-        self, script: Path, *, folder: Path, after: str = "", options: Sequence[str] = ()
-    ) -> str:
-        """As the port says; ``options`` of sbatch override those in the script."""
+    def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
         waiting = [f"--dependency=afterany:{after}"] if after else []
-        done = self._run_sbatch(["--parsable", *waiting, *options], script, folder)
+        done = self._run_sbatch(["--parsable", *waiting], script, folder)
         numbers: list[str] = _ACCEPTED.findall(done.output)
         if numbers:
             return numbers[-1]
@@ -160,9 +157,9 @@ class SlurmScheduler:
     def end_submission(self, script: Path) -> None:
         process_trees.end_running("sbatch", str(script.absolute()))
 
-    def test_only(self, script: Path, *, folder: Path, options: Sequence[str] = ()) -> str:
+    def test_only(self, script: Path, *, folder: Path) -> str:
         """Returns the output of ``sbatch --test-only``; a ``SlurmFault`` if it refuses the job."""
-        done = self._run_sbatch(["--test-only", *options], script, folder)
+        done = self._run_sbatch(["--test-only"], script, folder)
         if not done.ok:
             error = classify_submission_error(done.output)
             raise fault_of_program("sbatch", done, error, self.timeout_s)

@@ -32,8 +32,8 @@ def script(tmp_path: Path) -> Path:
     return file
 
 
-def submit(fake: FakeSlurm, script: Path, *options: str) -> str:
-    return SlurmScheduler(fake.environment).submit(script, folder=script.parent, options=options)
+def submit(fake: FakeSlurm, script: Path) -> str:
+    return SlurmScheduler(fake.environment).submit(script, folder=script.parent)
 
 
 def queued(fake: FakeSlurm, job: str) -> ObservedState:
@@ -108,7 +108,9 @@ def test_a_job_that_is_put_back_has_two_attempts(fake: FakeSlurm, script: Path) 
 
 def test_a_test_decides_while_a_job_runs(fake: FakeSlurm, script: Path) -> None:
     fake.always(Fate(run_s=None, completing_s=20))
-    job, other = (submit(fake, script, f"--nodelist={two}") for two in ("n[1-2]", "n[3-4]"))
+    job = submit(fake, script)
+    script.write_text("#!/bin/bash\n#SBATCH --nodelist=n[3-4]\n")
+    other = submit(fake, script)
     fake.advance(1e5)
     fake.end(job, Fate("OUT_OF_MEMORY", signal=9, again=[Fate(wait_s=None)]))
     assert fake.fail_node("n4") == [other]
