@@ -231,7 +231,7 @@ class SchedulerCampaign:
             str(find_distance(measured, switch_is_group=self._switch_is_group)),
             scheduler=self.scheduler,
             launcher=self._launcher,
-            worked=partial(chain.worked, allocation) if chain else lambda: None,
+            worked=chain.worked if chain else lambda: None,
             failed_nodes=self._failed_nodes,
             backoff=self._backoff,
             say=self.say,

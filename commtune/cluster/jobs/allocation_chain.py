@@ -100,14 +100,19 @@ class AllocationScript:
 
 @dataclass
 class AllocationChain:
-    """The allocations of a campaign, for its controller in one of them and for ``submit``."""
+    """The allocations of a campaign, for its controller in one of them and for ``submit``.
+
+    A controller calls ``began`` first.
+    """
 
     script: AllocationScript
     book: JobBook
     submitter: Submitter
     failed_nodes: FailedNodes
     clock: Callable[[], float]
+    #: _own, _allocation: the key of this allocation, empty for ``submit``, and what it has.
     _own: str = field(default="", init=False)
+    _allocation: Allocation = field(init=False)
     _before: str = field(default="", init=False)  # number of the predecessor, until it is over
     _next: TrackedJob | None = field(default=None, init=False)
     _problem: str = field(default="", init=False)  # why the scheduler refused the successor
@@ -154,8 +159,8 @@ class AllocationChain:
         self.book.put_job(job)
         return tracked
 
-    def alive(self, own: str = "") -> list[TrackedJob]:
-        """Returns the campaign's allocations in the queue, but for the one with this key.
+    def alive(self) -> list[TrackedJob]:
+        """Returns the campaign's allocations in the queue, but for this one.
 
         Closes those that are over in the job book.
 
@@ -163,17 +168,22 @@ class AllocationChain:
             SchedulerFault: the scheduler gives no answer.
         """
         jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
-        tracked_jobs = [TrackedJob(job) for job in jobs if job.key != own]
+        tracked_jobs = [TrackedJob(job) for job in jobs if job.key != self._own]
         alive = [tracked for tracked in tracked_jobs if self._is_alive(tracked)]
         for tracked in tracked_jobs:
             # Another controller may be submitting one that has no number yet.
-            if tracked not in alive and (tracked.job.number or own or not alive):
+            if tracked not in alive and (tracked.job.number or self._own or not alive):
                 self._close(tracked)
         return alive
 
     def began(self, own: str, allocation: Allocation, after: str = "") -> None:
-        """Records that this allocation runs, and that its predecessor (``after``) is over."""
-        self._own, self._before = own, after
+        """Records that this allocation runs, and that its predecessor is over.
+
+        Args:
+            own: key of its job.
+            after: number of the predecessor; empty for none.
+        """
+        self._own, self._allocation, self._before = own, allocation, after
         for job in self.book.open_jobs():
             if job.key == own:
                 running = replace(
@@ -185,7 +195,7 @@ class AllocationChain:
                     nodes=",".join(allocation.nodes),
                     started_at=allocation.began_at,
                     ended_at=None,
-                    node_hours=self._used_before(job, allocation),
+                    node_hours=self._used_before(job),
                 )
                 self.book.put_job(running)
         try:
@@ -196,7 +206,7 @@ class AllocationChain:
 
     def _look_around(self) -> list[TrackedJob]:
         """Returns the successors in the queue; keeps the predecessor's record up to date."""
-        alive, before = self.alive(self._own), self._before
+        alive, before = self.alive(), self._before
         if before:
             # The scheduler may take minutes to end it; till then the queue has it as well.
             parts = self._parts(before, {job.key for job in self.book.all_jobs()})
@@ -219,11 +229,11 @@ class AllocationChain:
                     job = replace(job, node_hours=sum_node_hours(attempts))
                 self.book.put_job(job)
 
-    def _used_before(self, job: JobRecord, allocation: Allocation) -> float:
+    def _used_before(self, job: JobRecord) -> float:
         """Returns the node-hours of this job's earlier attempts, those before it was requeued."""
         if job.started_at is None and not job.node_hours:
             return 0.0
-        before = allocation.began_at - 1  # the accounts have whole seconds
+        before = self._allocation.began_at - 1  # the accounts have whole seconds
         return max(
             job.node_hours,
             sum_node_hours(
@@ -233,7 +243,7 @@ class AllocationChain:
             ),
         )
 
-    def worked(self, allocation: Allocation) -> None:
+    def worked(self) -> None:
         """Submits the successor after a successful run; allows a requeue while it is refused."""
         if self._before:
             with suppress(SchedulerFault):  # asked again after the next run
@@ -245,26 +255,24 @@ class AllocationChain:
             if self._next is None:
                 # It may be in the queue already, if the answer to its submission was lost.
                 there = self._look_around()
-                self._next = there[0] if there else self._prepare(allocation.number)
-            self.submitter.attempt(self._next, allocation.number)
+                self._next = there[0] if there else self._prepare(self._allocation.number)
+            self.submitter.attempt(self._next, self._allocation.number)
             problem = self._next.refusal
         except EnvironmentFault as fault:
             problem = fault.message
         self._problem = "" if self._successor else problem
-        self._allow_requeue(allocation, allowed=not self._successor)
+        self._allow_requeue(allowed=not self._successor)
 
-    def _allow_requeue(self, allocation: Allocation, *, allowed: bool) -> None:
+    def _allow_requeue(self, *, allowed: bool) -> None:
         if self._may_requeue is allowed:
             return
         try:
-            self.submitter.scheduler.let_requeue(allocation.number, allowed)
+            self.submitter.scheduler.let_requeue(self._allocation.number, allowed)
             self._may_requeue = allowed
         except SchedulerFault:
             return  # tried again after the next run
 
-    def ended(
-        self, own: str, allocation: Allocation, *, is_done: bool = True, interrupted: bool = False
-    ) -> None:
+    def ended(self, *, is_done: bool = True, interrupted: bool = False) -> None:
         """Records the end of this allocation, with its node-hours.
 
         Args:
@@ -273,9 +281,9 @@ class AllocationChain:
         """
         now = self.clock()
         for job in self.book.open_jobs():
-            if job.key == own:
-                hours = job.node_hours + allocation.node_hours(now)
-                ended_at = allocation.ended_at(now)
+            if job.key == self._own:
+                hours = job.node_hours + self._allocation.node_hours(now)
+                ended_at = self._allocation.ended_at(now)
                 over = replace(
                     job, stage=JobStage.OVER, word="", ended_at=ended_at, node_hours=hours
                 )
@@ -295,12 +303,12 @@ class AllocationChain:
     def _will_requeue(self) -> bool:
         return self._may_requeue and not self._successor
 
-    def go_on(self, allocation: Allocation) -> None:
+    def go_on(self) -> None:
         """Hands over to the successor, or requeues this job, once its time is over.
 
         Call it last, when everything is stored: a requeue ends this process.
         """
-        say, number = self.submitter.say, allocation.number
+        say, number = self.submitter.say, self._allocation.number
         if self._successor:
             say(f"job {self._successor} continues")
         elif self._will_requeue:
@@ -314,10 +322,10 @@ class AllocationChain:
         else:
             say(f"no job continues: {self._problem or 'no run of this one went well'}")
 
-    def take_back(self, own: str) -> None:
+    def take_back(self) -> None:
         """Cancels the successors; one that starts all the same finds nothing to do."""
         try:
-            there = self.alive(own)
+            there = self.alive()
             self.submitter.scheduler.cancel([tracked.job.number for tracked in there])
         except SchedulerFault as fault:
             self.submitter.say(f"the next allocation could not be cancelled: {fault.message}")
