@@ -200,7 +200,7 @@ def test_what_is_not_there_is_absent(site: Site) -> None:
 )
 def test_names_come_back_as_they_went(site: Site, text: str) -> None:
     # On the command line, as options in a script would have to be quoted for sbatch.
-    command = ["sbatch", "--parsable", f"--job-name={text}", site.script("true", "--hold")]
+    command = ["sbatch", "--parsable", f"--job-name={text}", str(site.script("true", "--hold"))]
     done = subprocess.run(
         command, env=site.environment, cwd=site.folder, capture_output=True, check=True, text=True
     )
