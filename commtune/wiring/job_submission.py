@@ -107,9 +107,9 @@ def _with_nodes_of_one_kind(on: SchedulerCampaign) -> SchedulerCampaign:
         clean_environment(os.environ),
         what["partition"],
         on.nodes,
+        data_folder(),
         exclude=on.request.exclude,
         allocated=on.allocation.nodes if on.allocation else (),
-        folder=data_folder(),
     )
     if choice.remark:
         on.say(choice.remark)

@@ -33,11 +33,11 @@ _GPU_COUNT = re.compile(r"(?:^|,)gpu(?::[\w.+-]+?)?:(\d+)(?=[,(]|$)")
 _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
 
 
-def describe_site(environment: Mapping[str, str], folder: Path | None = None) -> Site:
+def describe_site(environment: Mapping[str, str], folder: Path) -> Site:
     """Describes the site by Slurm, or by a recent answer to another campaign of the user.
 
     Args:
-        folder: where campaigns share Slurm's answers; ``None`` asks again.
+        folder: where campaigns share Slurm's answers.
 
     Raises:
         MissingComponent: there is no Slurm here.

@@ -289,7 +289,7 @@ def test_accounts_that_are_off_or_down(site: Site) -> None:
 
 
 def test_what_the_site_says_of_itself(site: Site) -> None:
-    described = describe_site(site.environment)
+    described = describe_site(site.environment, site.folder)
     assert described.name
     assert described.version
     assert described.keeps_accounts
