@@ -185,8 +185,7 @@ class SlurmScheduler:
         """As the port says: one squeue for up to 9,000 jobs; ended ones stay for MinJobAge."""
         if jobs is None:
             return self._ask_queue([])
-        ask = self._question_queue
-        if self.shared_queue and (got := self.shared_queue.get(lambda _: ask([]))):
+        if self.shared_queue and (got := self.shared_queue.get(lambda _: self._list_queue([]))):
             return replace(read_queue(got[0]), asked_at=got[1])
         answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
         found = tuple(job for answer in answers for job in answer.jobs)
@@ -236,14 +235,14 @@ class SlurmScheduler:
     def release_command(self, job: str) -> str:
         return f"scontrol release {job}"
 
-    def _question_queue(self, which: list[str]) -> str:
+    def _list_queue(self, which: list[str]) -> str:
         question = ["squeue", "--noheader", "--array", "--all", "--states=all"]
         question += [f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
         return self._ask([*question, *which])
 
     def _ask_queue(self, which: list[str]) -> QueueSnapshot:
         try:
-            return read_queue(self._question_queue(which))
+            return read_queue(self._list_queue(which))
         except SlurmFault as fault:
             # squeue calls the absence of a job an error only if it is asked for a single one.
             if fault.error is SlurmError.NO_SUCH_JOB:

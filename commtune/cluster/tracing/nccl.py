@@ -229,7 +229,7 @@ def _unique(items: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def _executed_by_size(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
+def _describe_execution(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
     """Describes what NCCL did: algorithm, protocol and channels by size, and transports."""
     calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
@@ -251,7 +251,7 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
             name: _setting(name, evidence.configuration.get(name), operation, log)
             for name in evidence.names
         },
-        did=_executed_by_size(operation, log),
+        did=_describe_execution(operation, log),
         notes=log.warnings,
     )
 
