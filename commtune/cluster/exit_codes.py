@@ -20,8 +20,9 @@ WRONG_RESULT = 3
 #: 4), or this machine can't do what was asked for (5). The launcher's own exit status may be that
 #: of other ranks, which it killed.
 _NO_FAULT_OF_SETTINGS = re.compile(r"commtune-bench: ((?:asked for were|waived:) .*)")
-#: Exit statuses of coreutils' timeout: the time was over; it had to send SIGKILL.
-OVER_TIME = (124, 137)
+#: Exit statuses of coreutils' timeout: it had to send SIGKILL; the time was over.
+KILLED = 137
+OVER_TIME = (124, KILLED)
 #: Messages of launchers when a signal ended a rank.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 
@@ -97,9 +98,8 @@ def _judge_end(
     found: Records, completed: process.Completed, time_limit_s: float
 ) -> tuple[Outcome, str]:
     if completed.timed_out:
-        count = len(found.measurements)
-        finished = f"{count} size{'' if count == 1 else 's'} finished"
-        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished}"
+        finished = format_count(len(found.measurements), "size")
+        return Outcome.TIMED_OUT, f"over its {time_limit_s:.1f} s, with {finished} finished"
     if completed.exit_code == WRONG_RESULT or (found.footer or {}).get("status") == "wrong":
         every = (*found.measurements, *(piece.measurement for piece in found.pieces))
         wrong = sum(measurement.wrong for measurement in every)
@@ -234,7 +234,7 @@ def _measured(request: RunRequest, operation: Operation, found: Records) -> set[
 
 
 def _strange_environment(
-    header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
+    header: Mapping[str, Any], expected: Mapping[str, str], watched: Sequence[str]
 ) -> str:
     """Returns a message if a rank had an unexpected value of a variable; else empty.
 
@@ -242,9 +242,8 @@ def _strange_environment(
         expected: pinned variables and the configuration; a watched variable that is not in it
             must be unset on every rank.
     """
-    ranks = header.get("rank_info")
-    for rank in ranks if isinstance(ranks, list) else []:
-        seen = rank.get("environment", {})
+    for rank in header.get("rank_info", ()):
+        seen = rank["environment"]
         for name in watched:
             if seen.get(name) != expected.get(name):
                 saw = f"{name}={seen[name]}" if name in seen else f"{name} unset"

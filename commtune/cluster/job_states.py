@@ -73,16 +73,6 @@ _FOLLOWS: Mapping[JobState, frozenset[JobState]] = {
 }
 
 
-def _may_follow(before: JobState, after: JobState) -> bool:
-    """Whether one attempt of a job can be observed in one state and then in the other."""
-    return after in _FOLLOWS[before]
-
-
-def _starts_again(before: JobState, after: JobState) -> bool:
-    """Whether the job was requeued between the two states."""
-    return before not in _WAITING | _SILENCE and after in _WAITING
-
-
 class PendingReason(StrEnum):
     """Kinds of reasons for which a job is pending."""
 
@@ -111,7 +101,6 @@ class ObservedState:
     cancelled_by: int | None = None
     #: When this attempt started, seconds since 1970; ``None`` if it hasn't.
     started_at: float | None = None
-    attempt: int = 1  # 1 for the job's first start, 2 after a requeue; counted by ``updated``
     #: The kind of the reason, for a pending job.
     pending: PendingReason | None = field(default=None, compare=False)
 
@@ -120,16 +109,15 @@ class ObservedState:
 
         A job that is over stays so when an answer is UNKNOWN or ABSENT. Outdated answers, which
         can't follow what is known, change nothing. A job that is pending again, or has a later
-        start, is in its next attempt.
+        start, was requeued: nothing that was known of its earlier attempt is kept.
         """
         if self.state.is_over and not after.state.is_known:
             return self
-        started = self.started_at if after.started_at is None else after.started_at
-        if _starts_again(self.state, after.state):
-            return replace(after, attempt=self.attempt + 1)
+        is_pending_again = self.state not in _WAITING | _SILENCE and after.state in _WAITING
         is_later = (after.started_at or 0.0) > (self.started_at or math.inf)
-        if is_later and self.state not in _WAITING:
-            return replace(after, attempt=self.attempt + 1)
-        if not _may_follow(self.state, after.state):
+        if is_pending_again or (is_later and self.state not in _WAITING):
+            return after
+        if after.state not in _FOLLOWS[self.state]:
             return self
-        return replace(after, attempt=self.attempt, started_at=started)
+        started_at = self.started_at if after.started_at is None else after.started_at
+        return replace(after, started_at=started_at)

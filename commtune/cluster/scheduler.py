@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -19,6 +19,13 @@ from commtune.model import Outcome
 KEY_VARIABLE = "COMMTUNE_ALLOCATION"
 #: Likewise: the number of its predecessor, whose controller is dead even if it left a lock.
 AFTER_VARIABLE = "COMMTUNE_AFTER"
+
+
+#: Variables with passwords, which a scheduler would store with the job. Jobs get them by a private
+#: file.
+SECRETS = re.compile(r"COMMTUNE_DB|PGPASSWORD")
+#: Hint for a campaign that ends early.
+GOES_ON = "what was measured is kept; the same command continues"
 
 
 class SchedulerFault(EnvironmentFault):
@@ -137,16 +144,13 @@ def sum_node_hours(attempts: Iterable[AccountedJob]) -> float:
     return sum(longest.values())
 
 
-def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedState:
-    """Returns a job's state by the accounts; ABSENT if they don't list it.
+def attempts_of(job: str, accounts: Iterable[AccountedJob]) -> list[AccountedJob]:
+    """Returns the attempts of a job in the accounts, in order.
 
     Accounts lag behind the queue, and may list a job as running that has just ended. So use them
     for jobs that the queue no longer lists.
     """
-    own = [attempt for attempt in attempts if job in (attempt.id, attempt.number)]
-    if not own:
-        return ObservedState(JobState.ABSENT)
-    return replace(own[-1].observed, attempt=len(own))
+    return [attempt for attempt in accounts if job in (attempt.id, attempt.number)]
 
 
 def read_span(text: str) -> float | None:
@@ -303,23 +307,18 @@ class PollBackoff:
     """An exponential backoff with jitter between two polls of the queue.
 
     Waits grow while nothing changes, which spares the scheduler; the jitter keeps controllers
-    from polling at the same moment. The same seed gives the same waits.
+    from polling at the same moment.
     """
 
-    seed: int
     #: shortest_s, longest_s: seconds, without jitter.
     shortest_s: float = 5.0
     longest_s: float = 120.0
     growth: float = 1.5  # factor after each poll without news
     jitter: float = 0.2  # the most that is added or subtracted, as a share of the wait
 
-    def wait_s(self, look: int, quiet: int) -> float:
-        """Returns the seconds to wait after a poll.
-
-        Args:
-            look: number of the poll, from 0.
-            quiet: number of polls in a row without news or without an answer.
-        """
+    def wait_s(self, quiet: int) -> float:
+        """Returns the seconds to wait after so many polls in a row without news or an answer."""
         wanted = self.shortest_s * self.growth ** min(quiet, 100)
-        chance = random.Random(f"{self.seed} {look}").uniform(1 - self.jitter, 1 + self.jitter)
+        # Not by the campaign's seed, which is the same for most campaigns.
+        chance = random.SystemRandom().uniform(1 - self.jitter, 1 + self.jitter)
         return min(self.longest_s, wanted) * chance

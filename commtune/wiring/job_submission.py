@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
@@ -108,9 +107,9 @@ def _with_nodes_of_one_kind(on: SchedulerCampaign) -> SchedulerCampaign:
         clean_environment(os.environ),
         what["partition"],
         on.nodes,
+        data_folder(),
         exclude=on.request.exclude,
         allocated=on.allocation.nodes if on.allocation else (),
-        folder=data_folder(),
     )
     if choice.remark:
         on.say(choice.remark)
@@ -261,14 +260,14 @@ def in_allocation(
         interrupted = not goes_on
         raise
     finally:
-        chain.ended(on.key, on.allocation, is_done=not goes_on, interrupted=interrupted)
+        chain.ended(is_done=not goes_on, interrupted=interrupted)
         if goes_on:
-            at_last(partial(chain.go_on, on.allocation))
+            at_last(chain.go_on)
             # Registered last and so called first: Slurm signals the process that it requeues.
             at_last(ignore_interrupts)
     # In this order: if we are killed in between, the successor does the rest.
     finish()
-    chain.take_back(on.key)
+    chain.take_back()
 
 
 def cancel_campaign(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -116,8 +115,7 @@ class SchedulerCampaign:
 
     @property
     def _backoff(self) -> PollBackoff:
-        # Not the campaign's seed, which is the same for most campaigns.
-        return PollBackoff(random.SystemRandom().getrandbits(32), shortest_s=self.request.poll_s)
+        return PollBackoff(shortest_s=self.request.poll_s)
 
     @property
     def _switch_is_group(self) -> bool:
@@ -233,7 +231,7 @@ class SchedulerCampaign:
             str(find_distance(measured, switch_is_group=self._switch_is_group)),
             scheduler=self.scheduler,
             launcher=self._launcher,
-            worked=partial(chain.worked, allocation) if chain else lambda: None,
+            worked=chain.worked if chain else lambda: None,
             failed_nodes=self._failed_nodes,
             backoff=self._backoff,
             say=self.say,

@@ -8,6 +8,7 @@ import pytest
 from nccl_traces import trace_log
 
 from commtune.cluster.tracing.library import TraceEvidence, TraceVerdict, judge_settings
+from commtune.cluster.tracing.mpich import MPICH
 from commtune.cluster.tracing.nccl import (
     _DIAGNOSING,
     NCCL,
@@ -46,7 +47,7 @@ def traced(name: str, **configuration: str) -> Execution:
 
 def test_the_default_is_read_whole() -> None:
     found = log("default")
-    assert found.version == "2.28.9+cuda13.0"
+    assert found.origin.version == "2.28.9+cuda13.0"
     assert found.read == {"NCCL_NVLS_ENABLE": "0"}
     assert found.channels == 24
     assert found.transports == ("P2P/CUMEM",)
@@ -184,7 +185,7 @@ def test_a_run_of_ours_is_judged_by_the_same_words() -> None:
     assert said.settings["NCCL_BUFFSIZE"].told is Told.UNKNOWN
     assert "AllReduce 1024 bytes: RING LL, 1 channels" in said.did
     assert _library_of(MpiFlavour.MPICH, Backend.XCCL) is NCCL
-    assert _library_of(MpiFlavour.MPICH, Backend.MPI_DEVICE) is _library_of(MpiFlavour.MPICH)
+    assert _library_of(MpiFlavour.MPICH, Backend.MPI_DEVICE) is MPICH
 
 
 def test_sends_and_receives_have_channels_for_each_peer() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from accounts import state_in_accounts
 from fake_slurm.driver import UNREACHABLE, FakeSlurm, Fate
 from memory_scheduler import MemoryScheduler
 from pbs_cluster import Cluster as PbsCluster
@@ -24,7 +25,6 @@ from commtune.cluster.scheduler import (
     QueueSnapshot,
     Scheduler,
     SchedulerFault,
-    state_in_accounts,
 )
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.errors import UserError

@@ -44,7 +44,7 @@ def diagnose_machine(db: str | None = None) -> Diagnosis:
         yield from _check_environment(os.environ, found)
         yield from check_named_files(os.environ, found)
 
-    general = examine_machine(database=sqlite_path(database_url(db)))
+    general = examine_machine(machine, sqlite_path(database_url(db)))
     variables = collect_checks("environment", of_variables)
     backends = collect_checks("backend", lambda: check_backends(machine, mpi))
     fixes = _fix_commands([*general, *backends], variables, os.environ)

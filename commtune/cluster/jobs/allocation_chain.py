@@ -18,7 +18,14 @@ from pathlib import Path
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.job_folder import JobFolder
-from commtune.cluster.jobs.submission import Submitter, TrackedJob, job_name, key_in, new_key
+from commtune.cluster.jobs.submission import (
+    CLOCKS_S,
+    Submitter,
+    TrackedJob,
+    job_name,
+    key_in,
+    new_key,
+)
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import (
     AFTER_VARIABLE,
@@ -66,13 +73,14 @@ class AllocationScript:
         Raises:
             UserError: a value can't be quoted safely, or the system doesn't allow such a job.
         """
+        folder = JobFolder(self.folder / key)
         passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
         # Slurm stores scripts where others may read them, and the URL of a server may hold a
         # password. So the script names a private file in the job's folder that has the URL.
         database = (
             {"COMMTUNE_DB": self.database}
             if self.database.startswith("sqlite")
-            else {"COMMTUNE_DB_FILE": str(JobFolder(self.folder / key).database)}
+            else {"COMMTUNE_DB_FILE": str(folder.database)}
         )
         ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
         job = job_for(
@@ -80,7 +88,7 @@ class AllocationScript:
             self.job_request,
             name=job_name(self.campaign, key),
             time_s=self.time_s,
-            output=str(self.folder / key / "job.out"),
+            output=str(folder.output),
             comment=f"commtune:{self.campaign}",
             exclude=exclude,
             warn_s=_WARN_S,
@@ -92,14 +100,19 @@ class AllocationScript:
 
 @dataclass
 class AllocationChain:
-    """The allocations of a campaign, for its controller in one of them and for ``submit``."""
+    """The allocations of a campaign, for its controller in one of them and for ``submit``.
+
+    A controller calls ``began`` first.
+    """
 
     script: AllocationScript
     book: JobBook
     submitter: Submitter
     failed_nodes: FailedNodes
     clock: Callable[[], float]
+    #: _own, _allocation: the key of this allocation, empty for ``submit``, and what it has.
     _own: str = field(default="", init=False)
+    _allocation: Allocation = field(init=False)
     _before: str = field(default="", init=False)  # number of the predecessor, until it is over
     _next: TrackedJob | None = field(default=None, init=False)
     _problem: str = field(default="", init=False)  # why the scheduler refused the successor
@@ -140,14 +153,14 @@ class AllocationChain:
             prepared_at=self.clock(),
             node_count=self.script.job_request.nodes,
         )
-        tracked = TrackedJob(job, (), 0.0)
+        tracked = TrackedJob(job)
         script = self.script.render(key, after, self.failed_nodes.excluded)
         tracked.folder.write_script(script, database=self.script.database)
         self.book.put_job(job)
         return tracked
 
-    def alive(self, own: str = "") -> list[TrackedJob]:
-        """Returns the campaign's allocations in the queue, but for the one with this key.
+    def alive(self) -> list[TrackedJob]:
+        """Returns the campaign's allocations in the queue, but for this one.
 
         Closes those that are over in the job book.
 
@@ -155,17 +168,22 @@ class AllocationChain:
             SchedulerFault: the scheduler gives no answer.
         """
         jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
-        tracked_jobs = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
+        tracked_jobs = [TrackedJob(job) for job in jobs if job.key != self._own]
         alive = [tracked for tracked in tracked_jobs if self._is_alive(tracked)]
         for tracked in tracked_jobs:
             # Another controller may be submitting one that has no number yet.
-            if tracked not in alive and (tracked.job.number or own or not alive):
+            if tracked not in alive and (tracked.job.number or self._own or not alive):
                 self._close(tracked)
         return alive
 
     def began(self, own: str, allocation: Allocation, after: str = "") -> None:
-        """Records that this allocation runs, and that its predecessor (``after``) is over."""
-        self._own, self._before = own, after
+        """Records that this allocation runs, and that its predecessor is over.
+
+        Args:
+            own: key of its job.
+            after: number of the predecessor; empty for none.
+        """
+        self._own, self._allocation, self._before = own, allocation, after
         for job in self.book.open_jobs():
             if job.key == own:
                 running = replace(
@@ -177,7 +195,7 @@ class AllocationChain:
                     nodes=",".join(allocation.nodes),
                     started_at=allocation.began_at,
                     ended_at=None,
-                    node_hours=self._used_before(job, allocation),
+                    node_hours=self._used_before(job),
                 )
                 self.book.put_job(running)
         try:
@@ -188,7 +206,7 @@ class AllocationChain:
 
     def _look_around(self) -> list[TrackedJob]:
         """Returns the successors in the queue; keeps the predecessor's record up to date."""
-        alive, before = self.alive(self._own), self._before
+        alive, before = self.alive(), self._before
         if before:
             # The scheduler may take minutes to end it; till then the queue has it as well.
             parts = self._parts(before, {job.key for job in self.book.all_jobs()})
@@ -211,11 +229,11 @@ class AllocationChain:
                     job = replace(job, node_hours=sum_node_hours(attempts))
                 self.book.put_job(job)
 
-    def _used_before(self, job: JobRecord, allocation: Allocation) -> float:
+    def _used_before(self, job: JobRecord) -> float:
         """Returns the node-hours of this job's earlier attempts, those before it was requeued."""
         if job.started_at is None and not job.node_hours:
             return 0.0
-        before = allocation.began_at - 1  # the accounts have whole seconds
+        before = self._allocation.began_at - 1  # the accounts have whole seconds
         return max(
             job.node_hours,
             sum_node_hours(
@@ -225,7 +243,7 @@ class AllocationChain:
             ),
         )
 
-    def worked(self, allocation: Allocation) -> None:
+    def worked(self) -> None:
         """Submits the successor after a successful run; allows a requeue while it is refused."""
         if self._before:
             with suppress(SchedulerFault):  # asked again after the next run
@@ -237,26 +255,24 @@ class AllocationChain:
             if self._next is None:
                 # It may be in the queue already, if the answer to its submission was lost.
                 there = self._look_around()
-                self._next = there[0] if there else self._prepare(allocation.number)
-            self.submitter.attempt(self._next, allocation.number)
+                self._next = there[0] if there else self._prepare(self._allocation.number)
+            self.submitter.attempt(self._next, self._allocation.number)
             problem = self._next.refusal
         except EnvironmentFault as fault:
             problem = fault.message
         self._problem = "" if self._successor else problem
-        self._allow_requeue(allocation, allowed=not self._successor)
+        self._allow_requeue(allowed=not self._successor)
 
-    def _allow_requeue(self, allocation: Allocation, *, allowed: bool) -> None:
+    def _allow_requeue(self, *, allowed: bool) -> None:
         if self._may_requeue is allowed:
             return
         try:
-            self.submitter.scheduler.let_requeue(allocation.number, allowed)
+            self.submitter.scheduler.let_requeue(self._allocation.number, allowed)
             self._may_requeue = allowed
         except SchedulerFault:
             return  # tried again after the next run
 
-    def ended(
-        self, own: str, allocation: Allocation, *, is_done: bool = True, interrupted: bool = False
-    ) -> None:
+    def ended(self, *, is_done: bool = True, interrupted: bool = False) -> None:
         """Records the end of this allocation, with its node-hours.
 
         Args:
@@ -265,9 +281,9 @@ class AllocationChain:
         """
         now = self.clock()
         for job in self.book.open_jobs():
-            if job.key == own:
-                hours = job.node_hours + allocation.node_hours(now)
-                ended_at = allocation.ended_at(now)
+            if job.key == self._own:
+                hours = job.node_hours + self._allocation.node_hours(now)
+                ended_at = self._allocation.ended_at(now)
                 over = replace(
                     job, stage=JobStage.OVER, word="", ended_at=ended_at, node_hours=hours
                 )
@@ -287,12 +303,12 @@ class AllocationChain:
     def _will_requeue(self) -> bool:
         return self._may_requeue and not self._successor
 
-    def go_on(self, allocation: Allocation) -> None:
+    def go_on(self) -> None:
         """Hands over to the successor, or requeues this job, once its time is over.
 
         Call it last, when everything is stored: a requeue ends this process.
         """
-        say, number = self.submitter.say, allocation.number
+        say, number = self.submitter.say, self._allocation.number
         if self._successor:
             say(f"job {self._successor} continues")
         elif self._will_requeue:
@@ -306,10 +322,10 @@ class AllocationChain:
         else:
             say(f"no job continues: {self._problem or 'no run of this one went well'}")
 
-    def take_back(self, own: str) -> None:
+    def take_back(self) -> None:
         """Cancels the successors; one that starts all the same finds nothing to do."""
         try:
-            there = self.alive(own)
+            there = self.alive()
             self.submitter.scheduler.cancel([tracked.job.number for tracked in there])
         except SchedulerFault as fault:
             self.submitter.say(f"the next allocation could not be cancelled: {fault.message}")
@@ -352,7 +368,7 @@ class AllocationChain:
         if not job.number:
             return []
         try:
-            attempts = self.submitter.scheduler.account([job.number], job.prepared_at - 300)
+            attempts = self.submitter.scheduler.account([job.number], job.prepared_at - CLOCKS_S)
         except SchedulerFault:
             return []
         return [attempt for attempt in attempts if key_in(attempt.name) == job.key]

@@ -123,7 +123,7 @@ class BlockJobs:
             ]
             return
         job = jobs[block]
-        tracked = TrackedJob(job, tuple(requests), 0.0, perhaps_known=not job.number, adopted=True)
+        tracked = TrackedJob(job, tuple(requests), perhaps_known=not job.number, adopted=True)
         tracked.limit_s, tracked.expected_s = tracked.folder.note()
         self._tracked[job.key] = tracked
         self.monitor.soon()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from commtune.cluster.scheduler import GOES_ON
 from commtune.errors import EnvironmentFault
 from commtune.paths import exists
 from commtune.private_files import make_private_folder
@@ -36,7 +37,4 @@ class CancelRequest:
     def check(self) -> None:
         """Raises an ``EnvironmentFault`` if the campaign was cancelled."""
         if exists(self.file):
-            raise EnvironmentFault(
-                "the campaign stops: 'commtune cancel' ended it",
-                hint="what was measured is kept; the same command continues",
-            )
+            raise EnvironmentFault("the campaign stops: 'commtune cancel' ended it", hint=GOES_ON)

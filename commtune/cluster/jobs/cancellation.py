@@ -156,7 +156,7 @@ def close_orphans(
         SchedulerFault: the scheduler gives no answer; they stay open.
     """
     orphans = [
-        TrackedJob(job, (), 0.0)
+        TrackedJob(job)
         for job in book.open_jobs()
         if job.kind is not JobKind.ALLOCATION and job.key not in kept
     ]

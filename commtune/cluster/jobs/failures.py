@@ -11,7 +11,7 @@ from pathlib import Path
 from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import TrackedJob
-from commtune.cluster.scheduler import Scheduler, SchedulerFault
+from commtune.cluster.scheduler import GOES_ON, Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.private_files import replace_own_file
 
@@ -86,9 +86,6 @@ def _read(file: Path) -> dict[str, set[str]]:
     }
 
 
-_GOES_ON = "what was measured is kept; the same command continues"
-
-
 @dataclass
 class StopPolicy:
     """Decides from the ends of jobs which nodes failed, and whether the campaign must stop."""
@@ -113,7 +110,7 @@ class StopPolicy:
         elif end.state.stops_campaign and not tracked.adopted:
             self._stop = EnvironmentFault(
                 f"the campaign stops: {end.why}",
-                hint=f"{_GOES_ON}\n'commtune cancel' ends jobs that are still there",
+                hint=f"{GOES_ON}\n'commtune cancel' ends jobs that are still there",
             )
 
     def check_stuck(self, tracked_jobs: Sequence[TrackedJob]) -> None:
@@ -131,7 +128,7 @@ class StopPolicy:
             pending = observed.pending or PendingReason.UNKNOWN
             self._stop = EnvironmentFault(
                 f"job {number} will not start: {pending.value} ({observed.reason})",
-                hint=f"correct '{self.scheduler.name.lower()}:' in the campaign file; {_GOES_ON}",
+                hint=f"correct '{self.scheduler.name.lower()}:' in the campaign file; {GOES_ON}",
             )
             with suppress(SchedulerFault):
                 self.scheduler.cancel([number])

@@ -104,9 +104,7 @@ class JobFolder:
 
     def finished(self) -> ExitRecord | None:
         """Returns the script's exit record; ``None`` while it runs, or if it was killed."""
-        # To open the folder makes an NFS client revalidate its cached entries.
-        with suppress(OSError), os.scandir(self.path):
-            pass
+        renew_entries(self.path)
         return self._ending(self.path / "finished")
 
     def ending(self, position: int) -> ExitRecord | None:
@@ -141,6 +139,12 @@ class JobFolder:
     def _ending(self, file: Path) -> ExitRecord | None:
         found = _EXIT.fullmatch(read_start(file, _TAIL_BYTES))
         return ExitRecord(int(found[1]), float(found[2]), float(found[3])) if found else None
+
+
+def renew_entries(folder: Path) -> None:
+    """Opens the folder, which makes an NFS client revalidate its cached entries."""
+    with suppress(OSError), os.scandir(folder):
+        pass
 
 
 def read_tail(file: Path) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.run_results import JobEnd
-from commtune.cluster.jobs.submission import TrackedJob, key_in
+from commtune.cluster.jobs.submission import CLOCKS_S, TrackedJob, key_in
 from commtune.cluster.scheduler import (
     PollBackoff,
     QueueSnapshot,
     Scheduler,
     SchedulerFault,
-    state_in_accounts,
+    attempts_of,
 )
 from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord, JobStage
@@ -39,7 +39,6 @@ class JobMonitor:
     has_files: Callable[[TrackedJob], bool]
     #: Seconds that files of a finished job may take to become visible here (network file systems).
     late_files_s: float = 60.0
-    _looks: int = field(default=0, init=False)
     _quiet: int = field(default=0, init=False)
     next_look_at: float = field(default=0.0, init=False)  # seconds since 1970
     _in_trouble: bool = field(default=False, init=False)
@@ -89,8 +88,7 @@ class JobMonitor:
 
     def _schedule(self, news: bool) -> None:
         self._quiet = 0 if news else self._quiet + 1
-        self.next_look_at = self.clock() + self.backoff.wait_s(self._looks, self._quiet)
-        self._looks += 1
+        self.next_look_at = self.clock() + self.backoff.wait_s(self._quiet)
 
     def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
         """Updates a job from the queue's answer; returns whether its state or reason changed."""
@@ -121,16 +119,17 @@ class JobMonitor:
         missing = list(asked)
         if not self.scheduler.keeps_accounts or not missing:
             return
-        since = min(tracked.job.prepared_at for tracked in missing) - 300
+        since = min(tracked.job.prepared_at for tracked in missing) - CLOCKS_S
         try:
             records = self.scheduler.account(_job_numbers(missing), since)
         except SchedulerFault:
             return  # asked again after the next poll
         for tracked in missing:
-            seen = state_in_accounts(records, tracked.job.number)
-            if seen.state.is_over:
-                tracked.observed = seen
-                last = [r for r in records if tracked.job.number in (r.id, r.number)][-1]
+            attempts = attempts_of(tracked.job.number, records)
+            tracked.forgotten += not attempts
+            if attempts and attempts[-1].observed.state.is_over:
+                last = attempts[-1]
+                tracked.observed = seen = last.observed
                 tracked.update(
                     word=seen.word,
                     reason=seen.reason,
@@ -139,7 +138,6 @@ class JobMonitor:
                     ended_at=last.ended_at or tracked.job.ended_at,
                 )
                 self.changed(tracked)
-            tracked.forgotten += seen.state is JobState.ABSENT
 
     def _end(self, tracked: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
         if _is_another(tracked):

@@ -6,8 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from commtune.cluster.jobs.submission import TrackedJob
-from commtune.cluster.scheduler import AccountedJob, Scheduler, SchedulerFault, sum_node_hours
+from commtune.cluster.jobs.submission import CLOCKS_S, TrackedJob
+from commtune.cluster.scheduler import (
+    AccountedJob,
+    Scheduler,
+    SchedulerFault,
+    attempts_of,
+    sum_node_hours,
+)
 from commtune.model import JobRecord
 from commtune.tuner.ports import JobBook
 
@@ -78,13 +84,13 @@ class NodeHourAccount:
         if not self._open or self.clock() < self._next_at:
             return
         self._next_at = self.clock() + _EVERY_S
-        since = min(one.job.prepared_at for one in self._open.values()) - 300
+        since = min(one.job.prepared_at for one in self._open.values()) - CLOCKS_S
         try:
             records = self.scheduler.account(list(self._open), since)
         except SchedulerFault:
             return  # their own times count, unless a later query is answered
         for number, one in list(self._open.items()):
-            attempts = [r for r in records if number in (r.id, r.number)]
+            attempts = attempts_of(number, records)
             if attempts and attempts[-1].observed.state.is_over:
                 self._correct(one.job, _hours(attempts, one))
                 del self._open[number]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.jobs.submission import TrackedJob
-from commtune.cluster.scheduler import Scheduler, SchedulerFault
+from commtune.cluster.scheduler import GOES_ON, Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.formatting import format_duration, format_wall_time
 
@@ -56,7 +56,7 @@ class QueueWait:
             raise EnvironmentFault(
                 f"no job started within {format_duration(self.limit_s)} ('pending_time'): "
                 f"{_why(first)}",
-                hint="what was measured is kept; the same command continues\n"
+                hint=f"{GOES_ON}\n"
                 "another 'partition', 'qos' or 'queue', a shorter 'block_time' or a longer "
                 f"'pending_time' below '{self.scheduler.name.lower()}' may help",
             )

@@ -5,9 +5,7 @@ A run with an exit file ended before its job; the first one without was running 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from commtune.cluster.environment_padding import padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, judge_run, judge_whole, result_of
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
-from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail
+from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail, renew_entries
 from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
 from commtune.cluster.scheduler import StepLauncher
@@ -102,9 +100,7 @@ class ResultReader:
         """Whether each run of a block with exit status 0 has its record file."""
         if tracked.job.kind is JobKind.TRACE:
             return True
-        # To open the folder makes an NFS client revalidate its cached entries.
-        with suppress(OSError), os.scandir(self.records):
-            pass
+        renew_entries(self.records)
         endings = [(run, tracked.folder.ending(run.position)) for run in tracked.requests]
         good = [run for run, ending in endings if ending and ending.status == 0]
         return all(exists(kept_file(self.records / f"{run.run_id}.jsonl")) for run in good)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 
+from commtune.cluster.exit_codes import KILLED
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.failures import FailedNodes
@@ -28,8 +30,6 @@ from commtune.slurm_templates.background_command import launch_with
 
 #: Seconds between SIGTERM and SIGKILL by coreutils' timeout: srun needs some to end its ranks.
 _KILL_AFTER_S = 10
-#: Exit status of timeout after it sent SIGKILL.
-_KILLED = 137
 #: Number of latest runs from which the time of the next one is estimated.
 _REMEMBERED = 32
 #: The fewest runs of a block; a block is not begun without the time for as many.
@@ -87,7 +87,7 @@ class Steps:
     worked: Callable[[], None] = lambda: None  # called after a successful run
     failed_nodes: FailedNodes | None = None  # where failed nodes are recorded
     #: The waits between questions to a scheduler that gives no answer.
-    backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
+    backoff: PollBackoff = field(default_factory=PollBackoff)
     say: Callable[[str], None] = lambda _: None  # tells a person
     #: The aggressor that ``inner`` has beside each run, on the nodes after those of the run.
     aggressor: AggressorLaunch | None = None
@@ -96,7 +96,7 @@ class Steps:
     sleep: Callable[[float], None] = time.sleep
 
     def __post_init__(self) -> None:
-        self._walls: list[float] = []
+        self._walls: deque[float] = deque(maxlen=_REMEMBERED)
         self._alone = 0
         self._waited_s = 0.0
         self._lost: list[RunResult] = []
@@ -140,15 +140,14 @@ class Steps:
         result = self._without_blame(result)
         self._lost = [*self._lost, result] if result.outcome.is_lost else []
         ended = (Outcome.TIMED_OUT, Outcome.NEVER_STARTED)
-        if result.exit_code == _KILLED or result.outcome in ended:
+        if result.exit_code == KILLED or result.outcome in ended:
             self._end_steps()
-        if result.exit_code == _KILLED and not self.launcher.ends_steps:
+        if result.exit_code == KILLED and not self.launcher.ends_steps:
             self._spoilt = "a launch that had to be killed may have left ranks"
         if self.aggressor is not None:
             result = self._checked(self.aggressor, request, result)
         if result.outcome is Outcome.OK:
-            one_s = result.wall_s / len(request.workload.operations)
-            self._walls = [*self._walls[-_REMEMBERED + 1 :], one_s]
+            self._walls.append(result.wall_s / len(request.workload.operations))
             self.worked()
         return replace(result, nodes=self.nodes, distance=self.distance)
 
@@ -224,19 +223,18 @@ class Steps:
             self.failed_nodes.add_failure(self.allocation.number, nodes)
         if len(self._lost) == _MOST_BAD:
             raise _too_many_bad(f"lost; the last one: {last.detail}", last)
-        looks, first, began = 0, self._fault(), self.clock()
-        while fault := self._fault() if looks else first:
-            if not looks:
-                self.say(f"{fault.message}; waiting for it")
+        fault, began = self._fault(), self.clock()
+        if fault is None:
+            return
+        self.say(f"{fault.message}; waiting for it")
+        for look in itertools.count():
             self.allocation.check_time(0.0, self.clock())
-            self.sleep(self.backoff.wait_s(looks, looks))
-            looks += 1
-        if first:
-            self._waited_s += self.clock() - began
-            silent = isinstance(first, SchedulerFault)
-            self.say(
-                f"{self.scheduler.name} answers again" if silent else "runs can be made again"
-            )
+            self.sleep(self.backoff.wait_s(look))
+            if self._fault() is None:
+                break
+        self._waited_s += self.clock() - began
+        silent = isinstance(fault, SchedulerFault)
+        self.say(f"{self.scheduler.name} answers again" if silent else "runs can be made again")
 
     def _fault(self) -> EnvironmentFault | None:
         """Returns why no run can be made now: scheduler or disk; ``None`` if one can be made."""

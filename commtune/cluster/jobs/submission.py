@@ -16,7 +16,7 @@ from typing import Any
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.job_folder import JobFolder
-from commtune.cluster.scheduler import PollBackoff, Scheduler, SchedulerFault
+from commtune.cluster.scheduler import GOES_ON, PollBackoff, Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord, JobStage, RunRequest
 from commtune.tuner.ports import JobBook
@@ -46,8 +46,9 @@ class TrackedJob:
     """A job in flight: its record in the job book, and what only this controller knows of it."""
 
     job: JobRecord  # as in the job book
-    requests: tuple[RunRequest, ...]  # the runs of its block, in order; one for a trace
-    limit_s: float  # seconds that each run may take
+    #: The runs of its block, in order; one for a trace, none for an allocation.
+    requests: tuple[RunRequest, ...] = ()
+    limit_s: float = 0.0  # seconds that each run may take
     expected_s: float = 0.0  # seconds that the job will likely have its nodes
     #: The scheduler's last answer.
     observed: ObservedState = field(default_factory=lambda: ObservedState(JobState.UNKNOWN))
@@ -73,7 +74,7 @@ class TrackedJob:
 
 
 #: Seconds by which the clocks of this machine and of the scheduler's may differ.
-_CLOCKS_S = 300.0
+CLOCKS_S = 300.0
 #: Seconds without a successful submission after which the campaign gives up.
 _GIVE_UP_S = 24 * 3600.0
 
@@ -159,8 +160,7 @@ class Submitter:
         for queued in self.scheduler.poll().jobs:
             if key_in(queued.name) == tracked.job.key:
                 return queued.number
-        since = tracked.job.prepared_at - _CLOCKS_S
-        for attempt in self.scheduler.account(None, since):
+        for attempt in self.scheduler.account(None, tracked.job.prepared_at - CLOCKS_S):
             if key_in(attempt.name) == tracked.job.key:
                 return attempt.number
         return ""
@@ -183,9 +183,8 @@ class Submitter:
             self.say(f"{fault.notice}; trying again")
         if now - self._failing_since > _GIVE_UP_S:
             raise EnvironmentFault(
-                f"no job could be submitted for a day: {fault.message}",
-                hint="what was measured is kept; the same command continues",
+                f"no job could be submitted for a day: {fault.message}", hint=GOES_ON
             ) from fault
-        self.next_attempt_at = now + self.backoff.wait_s(self._refusals, self._refusals)
+        self.next_attempt_at = now + self.backoff.wait_s(self._refusals)
         self._refusals += 1
         tracked.refusal = fault.notice

@@ -246,10 +246,9 @@ class LocalBenchmark:
 
     def _find_elsewhere(self, found: Records) -> str:
         """Returns a message if ranks of a local launch ran on several machines; else empty."""
-        ranks = (found.header or {}).get("rank_info") if self._launcher.is_local else None
-        names = [str(rank.get("host", "")) for rank in ranks] if isinstance(ranks, list) else []
-        hosts = list(dict.fromkeys(names))
-        if len(hosts) < 2:
+        ranks = (found.header or {}).get("rank_info", ())
+        hosts = list(dict.fromkeys(str(rank.get("host", "")) for rank in ranks))
+        if len(hosts) < 2 or not self._launcher.is_local:
             return ""
         return f"ranks ran on {len(hosts)} machines ({', '.join(hosts)}), and all are to be here"
 

@@ -23,17 +23,6 @@ _GIB = 2**30
 
 
 @dataclass(frozen=True)
-class _Nic:
-    """A hardware network device."""
-
-    name: str
-    kind: str  # ``infiniband`` (also RoCE and the like: RDMA devices) or ``ethernet``
-    model: str  # the adapter's type (``MT4129``), or the driver's name
-    #: Megabits per second; ``None`` if unknown, as for virtual devices.
-    speed_mbit: int | None
-
-
-@dataclass(frozen=True)
 class Machine:
     """A node, as the operating system describes it."""
 
@@ -53,7 +42,8 @@ class Machine:
     #: Description of the virtual machine; empty on bare metal.
     virtualization: str = ""
     gpus: tuple[Gpu, ...] = ()
-    nics: tuple[_Nic, ...] = ()
+    #: Kind, model, and megabits per second of each hardware network device.
+    nics: tuple[str, ...] = ()
     slurm: str = ""  # version of the Slurm client commands; empty where there are none
 
     def shape(self) -> dict[str, Any]:
@@ -70,7 +60,7 @@ class Machine:
             "memory_gib": _coarse_gib(self.memory_bytes),
             "virtual": bool(self.virtualization),
             "gpus": sorted(gpu.model for gpu in self.gpus),
-            "nics": sorted(f"{n.kind} {n.model} {n.speed_mbit}" for n in self.nics),
+            "nics": sorted(self.nics),
         }
 
     def stack(self) -> dict[str, Any]:
@@ -84,22 +74,6 @@ class Machine:
     def fingerprint(self) -> str:
         """Returns a hash of shape and stack, equal for nodes of the same kind and installation."""
         return content_key({"shape": self.shape(), "stack": self.stack()})
-
-
-@dataclass(frozen=True)
-class _Load:
-    one_minute: float  # load average over the last minute
-    #: Number of runnable threads at this moment, without our own.
-    others_runnable: int
-
-    def warning(self, cores: int, ranks: int) -> str:
-        """Returns a warning if other threads would disturb this many ranks now; else empty."""
-        if self.others_runnable + ranks <= cores:
-            return ""
-        return (
-            f"{self.others_runnable} other threads want to run on {cores} cores "
-            f"(load average {self.one_minute:.2f}): {ranks} ranks will be disturbed"
-        )
 
 
 def describe_machine(root: Path = Path("/")) -> Machine:
@@ -121,21 +95,27 @@ def describe_machine(root: Path = Path("/")) -> Machine:
         cpu_quota=_parse_quota(read_file(root / "sys/fs/cgroup/cpu.max")),
         virtualization=_virtualization(root, cpuinfo),
         gpus=list_gpus(root),
-        nics=(*_rdma(root), *_ethernet(root)),
+        nics=(*_rdma(root), *(f"ethernet {by} {speed}" for _, by, speed in list_ethernet(root))),
         slurm=_slurm() if root == Path("/") else "",
     )
 
 
-def load_now() -> _Load:
-    """Returns the load of this machine; doesn't see other guests of a virtual machine's host."""
-    return _parse_load(read_file(Path("/proc/loadavg")))
+def describe_load(loadavg: str, cores: int, ranks: int) -> str:
+    """Returns a warning if other threads would disturb this many ranks now; else empty.
 
+    Other guests of a virtual machine's host are not seen.
 
-def _parse_load(text: str) -> _Load:
-    """Reads /proc/loadavg, without the thread that reads it."""
-    fields = text.split()
-    runnable = int(fields[3].partition("/")[0])
-    return _Load(float(fields[0]), max(0, runnable - 1))
+    Args:
+        loadavg: the contents of /proc/loadavg.
+    """
+    last_minute, _, _, threads, _ = loadavg.split()
+    others = int(threads.partition("/")[0]) - 1  # without the thread that reads it
+    if others + ranks <= cores:
+        return ""
+    return (
+        f"{others} other threads want to run on {cores} cores "
+        f"(load average {float(last_minute):.2f}): {ranks} ranks will be disturbed"
+    )
 
 
 def _parse_cpu_model(cpuinfo: str) -> str:
@@ -197,27 +177,31 @@ def _virtualization(root: Path, cpuinfo: str) -> str:
     return f"virtual machine {xen}" if xen else ""
 
 
-def _rdma(root: Path) -> Iterator[_Nic]:
+def _rdma(root: Path) -> Iterator[str]:
+    """Describes RDMA devices, also RoCE and the like, by the adapters' types (``MT4129``)."""
     for device in sorted((root / "sys/class/infiniband").glob("*")):
-        rates = [_parse_rate(read_file(file)) for file in sorted(device.glob("ports/*/rate"))]
+        rates = [parse_rate(read_file(file)) for file in device.glob("ports/*/rate")]
         model = read_file(device / "hca_type").strip() or device.name.rstrip("0123456789")
-        yield _Nic(device.name, "infiniband", model, max((r for r in rates if r), default=None))
+        yield f"infiniband {model} {max((r for r in rates if r), default=None)}"
 
 
-def _parse_rate(text: str) -> int | None:
+def parse_rate(text: str) -> int | None:
     """Reads a port's rate, ``400 Gb/sec (4X NDR)``, in megabits per second."""
     match = re.match(r"\s*([\d.]+) Gb/sec", text)
     return int(float(match[1]) * 1000) if match else None
 
 
-def _ethernet(root: Path) -> Iterator[_Nic]:
+def list_ethernet(root: Path) -> Iterator[tuple[Path, str, int | None]]:
+    """Yields the folder, the driver and the megabits per second of each hardware interface.
+
+    The speed is ``None`` if unknown, as for virtual devices.
+    """
     for device in sorted((root / "sys/class/net").glob("*")):
         # Bridges, tunnels and the loopback have no device; type 1 is Ethernet.
         if exists(device / "device") and read_file(device / "type").strip() == "1":
             speed = read_file(device / "speed").strip()
             driver = (device / "device/driver").resolve().name
-            known = int(speed) if speed.isdigit() and int(speed) > 0 else None
-            yield _Nic(device.name, "ethernet", driver, known)
+            yield device, driver, int(speed) if speed.isdigit() and int(speed) > 0 else None
 
 
 def _slurm() -> str:

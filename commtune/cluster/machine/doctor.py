@@ -22,7 +22,8 @@ import platformdirs
 
 from commtune import process
 from commtune.cluster.local.launch import LAUNCHER_NAMES
-from commtune.cluster.machine.description import Machine, describe_machine, load_now
+from commtune.cluster.machine.description import Machine, describe_load
+from commtune.cluster.machine.gpus import read_file
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
 from commtune.errors import CommtuneError, MissingComponent
@@ -30,7 +31,6 @@ from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
 from commtune.model.configuration import Changes
 
-_LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20
 _LEAST_DISK_BYTES = 2**30
 
@@ -87,19 +87,13 @@ def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> li
     return found
 
 
-def examine_machine(
-    *,
-    database: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> list[Check]:
+def examine_machine(machine: Machine, database: Path | None = None) -> list[Check]:
     """Checks everything that a campaign on this machine needs or may use.
 
     Args:
+        machine: this one, as ``describe_machine`` returns it.
         database: file of the database; by default in the user's data folder.
-        environment: variables in which to look for settings; by default our own.
     """
-    machine = describe_machine()
-    variables = os.environ if environment is None else environment
     data = platformdirs.user_data_path("commtune", appauthor=False)
     file = database or data / "commtune.db"
     looks: list[tuple[str, Callable[[], Check | Iterable[Check]]]] = [
@@ -115,16 +109,16 @@ def examine_machine(
         ("pbs", partial(_check_pbs, os.environ)),
         ("database", lambda: _check_database_file(file, MOUNTINFO.read_text())),
         ("cache", partial(_check_cache, platformdirs.user_cache_path("commtune"))),
-        ("environment", partial(_check_environment_settings, variables)),
-        ("environment", partial(_check_settings_files, Path(variables.get("HOME", "/nowhere")))),
+        ("environment", partial(_check_environment_settings, os.environ)),
+        ("environment", partial(_check_settings_files, Path(os.environ.get("HOME", "/nowhere")))),
     ]
     return [check for area, look in looks for check in collect_checks(area, look)]
 
 
 def _check_python() -> Check:
+    # Never too old: commtune can't be imported then.
     version = ".".join(map(str, sys.version_info[:3]))
-    fine = sys.version_info[:2] >= _LEAST_PYTHON
-    return Check("python", Status.OK if fine else Status.MISSING, f"Python {version}")
+    return Check("python", Status.OK, f"Python {version}")
 
 
 def _check_venv() -> Check:
@@ -181,7 +175,7 @@ def _check_cores(machine: Machine) -> Check:
     if machine.cores_usable < 2:
         what += ": two ranks would share a core, so no profile can be made"
         return Check("cores", Status.WARNING, what)
-    busy = load_now().warning(machine.cores_usable, ranks=2)
+    busy = describe_load(read_file(Path("/proc/loadavg")), machine.cores_usable, ranks=2)
     return Check("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
 
 

@@ -8,12 +8,11 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from commtune.cluster.machine.description import describe_machine
+from commtune.cluster.machine.description import describe_machine, list_ethernet, parse_rate
 from commtune.cluster.machine.gpus import inspect_gpus, read_file, run_quietly
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.cluster.slurm.site import describe_slurm
 from commtune.errors import CommtuneError
-from commtune.paths import exists
 from commtune.systems.detection.recognition import adapter_name
 from commtune.systems.detection.seen import Clues, SeenMachine, SeenPort
 
@@ -89,9 +88,13 @@ def _rdma(root: Path) -> Iterator[SeenPort]:
         for port in ports:
             name = device.name if len(ports) == 1 else f"{device.name}:{port.name}"
             rate = read_file(port / "rate")
-            speed = re.match(r"\s*([\d.]+) Gb/sec", rate)
-            bandwidth = float(speed[1]) * 1e9 / 8 if speed else None
-            yield SeenPort(name, model, bandwidth, rdma=True, network=_network(port, rate))
+            speed = parse_rate(rate)
+            yield SeenPort(name, model, _bandwidth(speed), rdma=True, network=_network(port, rate))
+
+
+def _bandwidth(speed_mbit: int | None) -> float | None:
+    """Converts megabits per second to bytes per second."""
+    return None if speed_mbit is None else speed_mbit * 1e6 / 8
 
 
 def _network(port: Path, rate: str) -> str:
@@ -103,17 +106,12 @@ def _network(port: Path, rate: str) -> str:
 
 def _ethernet(root: Path) -> Iterator[SeenPort]:
     """Yields hardware interfaces that are up."""
-    for device in sorted((root / "sys/class/net").glob("*"), key=_in_order):
-        # Bridges, tunnels and the loopback have no device; type 1 is Ethernet.
-        if not exists(device / "device") or read_file(device / "type").strip() != "1":
-            continue
+    for device, driver, speed in sorted(list_ethernet(root), key=lambda one: _in_order(one[0])):
         if read_file(device / "operstate").strip() == "down":
             continue
-        model = adapter_name((device / "device/driver").resolve().name)
-        speed = read_file(device / "speed").strip()
-        bandwidth = int(speed) * 1e6 / 8 if speed.isdigit() and int(speed) > 0 else None
+        model = adapter_name(driver)
         network = "Slingshot 11" if "Slingshot" in model else "Ethernet"
-        yield SeenPort(device.name, model, bandwidth, network=network)
+        yield SeenPort(device.name, model, _bandwidth(speed), network=network)
 
 
 def _in_order(path: Path) -> list[str | int]:

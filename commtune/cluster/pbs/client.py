@@ -25,6 +25,7 @@ from commtune.cluster.pbs.command_output import (
 )
 from commtune.cluster.placement import Topology
 from commtune.cluster.scheduler import (
+    SECRETS,
     AccountedJob,
     Allocation,
     QueuedJob,
@@ -83,8 +84,6 @@ _GONE = re.compile(r"Unknown Job Id|Job has finished|Delete already in progress"
 _ACCEPTED = re.compile(r"^(\d{1,12})\.[\w.-]+$", re.ASCII | re.MULTILINE)
 
 _IDS_IN_A_CALL = 1_000
-#: Variables with passwords, which jobs get by a private file.
-_SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
 #: Variables that change a program's output, or that qsub reads as options.
 _SETTINGS = re.compile(r"PBS_DPREFIX|PBS_O_\w+|LC_ALL|TZ")
 
@@ -253,7 +252,7 @@ def _job_began_at() -> float:
 
 def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """Returns the environment of PBS's commands: no passwords or settings, times in UTC."""
-    dropped = (_SECRET, _SETTINGS)
+    dropped = (SECRETS, _SETTINGS)
     kept = {n: v for n, v in inherited.items() if not any(kind.fullmatch(n) for kind in dropped)}
     return {**kept, "LC_ALL": "C", "TZ": "UTC0"}
 

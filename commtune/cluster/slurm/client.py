@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune import process, process_trees
-from commtune.cluster.scheduler import AccountedJob, QueueSnapshot
+from commtune.cluster.scheduler import SECRETS, AccountedJob, QueueSnapshot
 from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
     FIELD,
@@ -47,8 +47,6 @@ _SETTINGS = re.compile(r"(SQUEUE|SACCT|SINFO)_\w+|SLURM_(CLUSTERS|BITSTR_LEN|TIM
 _SLURMS = re.compile(r"(SBATCH|SLURMD?|SCANCEL|SALLOC|SRUN|SQUEUE|SACCT|SINFO)_\w+")
 #: Those of them that are needed to reach the cluster and to authenticate.
 _KEPT = re.compile(r"SLURM_(CONF|CONF_SERVER|JWT|SACK_\w+)")
-#: Variables with passwords, which Slurm would store with the job. Jobs get them by a private file.
-_SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
 #: Variables of a uenv session: uenv's plugin (version 10) makes sbatch fail in one.
 _SESSION = re.compile(r"UENV_(MOUNT_LIST|VIEW)")
 
@@ -99,7 +97,7 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
         name: value
         for name, value in inherited.items()
         if _KEPT.fullmatch(name)
-        or not any(kind.fullmatch(name) for kind in (_SLURMS, _SECRET, _SESSION))
+        or not any(kind.fullmatch(name) for kind in (_SLURMS, SECRETS, _SESSION))
     }
 
 
@@ -148,12 +146,9 @@ class SlurmScheduler:
     def name(self) -> str:
         return "Slurm"
 
-    def submit(
-        self, script: Path, *, folder: Path, after: str = "", options: Sequence[str] = ()
-    ) -> str:
-        """As the port says; ``options`` of sbatch override those in the script."""
+    def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
         waiting = [f"--dependency=afterany:{after}"] if after else []
-        done = self._run_sbatch(["--parsable", *waiting, *options], script, folder)
+        done = self._run_sbatch(["--parsable", *waiting], script, folder)
         numbers: list[str] = _ACCEPTED.findall(done.output)
         if numbers:
             return numbers[-1]
@@ -162,9 +157,9 @@ class SlurmScheduler:
     def end_submission(self, script: Path) -> None:
         process_trees.end_running("sbatch", str(script.absolute()))
 
-    def test_only(self, script: Path, *, folder: Path, options: Sequence[str] = ()) -> str:
+    def test_only(self, script: Path, *, folder: Path) -> str:
         """Returns the output of ``sbatch --test-only``; a ``SlurmFault`` if it refuses the job."""
-        done = self._run_sbatch(["--test-only", *options], script, folder)
+        done = self._run_sbatch(["--test-only"], script, folder)
         if not done.ok:
             error = classify_submission_error(done.output)
             raise fault_of_program("sbatch", done, error, self.timeout_s)
@@ -181,17 +176,16 @@ class SlurmScheduler:
             self._run_scancel(ordered[start : start + _IDS_IN_A_CALL])
 
     def let_requeue(self, job: str, allowed: bool) -> None:
-        self._ask_scontrol("update", f"jobid={job}", f"requeue={int(allowed)}")
+        self._ask(["scontrol", "update", f"jobid={job}", f"requeue={int(allowed)}"])
 
     def requeue(self, job: str) -> None:
-        self._ask_scontrol("requeue", job)
+        self._ask(["scontrol", "requeue", job])
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
         """As the port says: one squeue for up to 9,000 jobs; ended ones stay for MinJobAge."""
         if jobs is None:
             return self._ask_queue([])
-        ask = self._question_queue
-        if self.shared_queue and (got := self.shared_queue.get(lambda _: ask([]))):
+        if self.shared_queue and (got := self.shared_queue.get(lambda _: self._list_queue([]))):
             return replace(read_queue(got[0]), asked_at=got[1])
         answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
         found = tuple(job for answer in answers for job in answer.jobs)
@@ -236,28 +230,27 @@ class SlurmScheduler:
             return frozenset()
         question = ["sinfo", "--Node", "--noheader", f"--format={NODE_FORMAT}"]
         question += [f"--nodes={','.join(sorted(nodes))}"]
-        said = ask_slurm(question, self.environment, self.timeout_s)
-        return read_failed_nodes(said) & set(nodes)
+        return read_failed_nodes(self._ask(question)) & set(nodes)
 
     def release_command(self, job: str) -> str:
         return f"scontrol release {job}"
 
-    def _question_queue(self, which: list[str]) -> str:
+    def _list_queue(self, which: list[str]) -> str:
         question = ["squeue", "--noheader", "--array", "--all", "--states=all"]
         question += [f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
-        return ask_slurm([*question, *which], self.environment, self.timeout_s)
+        return self._ask([*question, *which])
 
     def _ask_queue(self, which: list[str]) -> QueueSnapshot:
         try:
-            return read_queue(self._question_queue(which))
+            return read_queue(self._list_queue(which))
         except SlurmFault as fault:
             # squeue calls the absence of a job an error only if it is asked for a single one.
             if fault.error is SlurmError.NO_SUCH_JOB:
                 return QueueSnapshot()
             raise
 
-    def _ask_scontrol(self, *words: str) -> None:
-        ask_slurm(["scontrol", *words], self.environment, self.timeout_s)
+    def _ask(self, arguments: Sequence[str]) -> str:
+        return ask_slurm(arguments, self.environment, self.timeout_s)
 
     def _ask_accounts_of_user(self, since: float) -> str:
         return self._ask_accounts([f"--user={self.user}", *_period(since)])
@@ -265,7 +258,7 @@ class SlurmScheduler:
     def _ask_accounts(self, which: Sequence[str]) -> str:
         question = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2"]
         question += [f"--delimiter={FIELD}", f"--format={','.join(ACCOUNT_FIELDS)}", *which]
-        said = ask_slurm(question, self.environment, self.timeout_s)
+        said = self._ask(question)
         if failed := _NO_RECORDS.search(said):  # else the empty answer would mean "no such jobs"
             error = SlurmError.ACCOUNTING_DOWN
             raise SlurmFault(f"sacct: {error.value}: {failed[0]}", error)

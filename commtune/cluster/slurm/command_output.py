@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,24 +15,34 @@ from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
 #: ASCII's own separators, which no name of a job or node holds.
 RECORD, FIELD = "\x1e", "\x1f"
 
+
+def format_of(columns: Iterable[str]) -> str:
+    """Returns the ``--format`` of squeue or sinfo for ``read_records``."""
+    return RECORD + FIELD.join(columns) + FIELD
+
+
+def read_records(output: str) -> Iterator[list[str]]:
+    """Yields the fields of each record; skips warnings and headings between records."""
+    # After the last separator come the end of the line, and perhaps warnings.
+    return (text.split(FIELD)[:-1] for text in output.split(RECORD)[1:])
+
+
 #: A job id, also of an array task (``7_3``) or of a heterogeneous job's component (``7+1``).
 JOB_ID = re.compile(r"(\d{1,10})([_+]\d{1,10})?", re.ASCII)
 
 #: squeue's fields: id, number, state, reason, start, end, nodes, node list, name.
 #: The name comes last, as it may contain anything.
 _QUEUE_COLUMNS = ("%i", "%A", "%T", "%r", "%S", "%e", "%D", "%N", "%j")
-QUEUE_FORMAT = RECORD + FIELD.join(_QUEUE_COLUMNS) + FIELD
+QUEUE_FORMAT = format_of(_QUEUE_COLUMNS)
 
 
 def read_queue(output: str) -> QueueSnapshot:
-    """Reads the output of ``squeue``; skips warnings and headings between records."""
-    records = [_read_record(text) for text in output.split(RECORD)[1:]]
-    return QueueSnapshot(tuple(job for job in records if job), all(records))
+    """Reads the output of ``squeue``."""
+    jobs = [_read_job(fields) for fields in read_records(output)]
+    return QueueSnapshot(tuple(job for job in jobs if job), all(jobs))
 
 
-def _read_record(text: str) -> QueuedJob | None:
-    # After the last separator come the end of the line, and perhaps warnings.
-    fields = text.split(FIELD)[:-1]
+def _read_job(fields: list[str]) -> QueuedJob | None:
     if len(fields) < len(_QUEUE_COLUMNS) or not (found := JOB_ID.fullmatch(fields[0])):
         return None
     id_, number, word, reason, start, end, nodes, node_list, *name = fields
@@ -98,15 +108,14 @@ def _read_account(line: str) -> AccountedJob | None:
     )
 
 
-NODE_FORMAT = f"{RECORD}%N{FIELD}%T{FIELD}"
+NODE_FORMAT = format_of(("%N", "%T"))
 
 
 def read_failed_nodes(output: str) -> frozenset[str]:
     """Reads the names of unusable nodes from the output of ``sinfo``."""
     failed: set[str] = set()
-    for text in output.split(RECORD)[1:]:
-        name, _, state = text.partition(FIELD)
-        word = state.partition(FIELD)[0].strip().lower()
+    for name, state in (fields for fields in read_records(output) if len(fields) == 2):
+        word = state.strip().lower()
         # A star after the state means that the node doesn't respond.
         if "*" in word or re.match(r"(down|drain|fail|inval|error)", word):
             failed.update(expand_hosts(name))

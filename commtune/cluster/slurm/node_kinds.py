@@ -39,18 +39,18 @@ def choose_nodes(
     environment: Mapping[str, str],
     partition: str,
     count: int,
+    folder: Path,
     *,
     exclude: Collection[str] = (),
     allocated: Collection[str] = (),
-    folder: Path | None = None,
 ) -> NodeChoice:
     """Chooses the most frequent kind of node in a partition; all kinds if Slurm doesn't answer.
 
     Args:
         partition: its name; empty for the default partition.
+        folder: where campaigns share Slurm's answers.
         exclude: node lists that the user excludes.
         allocated: names of the nodes that the job has already, if it runs.
-        folder: where campaigns share Slurm's answers; ``None`` asks again.
     """
     try:
         ask = partial(ask_slurm, _QUESTION, environment)

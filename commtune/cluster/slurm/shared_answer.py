@@ -118,13 +118,11 @@ class SharedAnswer:
             replace_own_file(self.file, json.dumps(asdict(kept)))
 
 
-def ask_of_site(ask: Callable[[], str], program: str, folder: Path | None) -> str:
+def ask_of_site(ask: Callable[[], str], program: str, folder: Path) -> str:
     """Returns Slurm's answer about the site; campaigns that begin together ask only once.
 
     Args:
-        folder: where campaigns share Slurm's answers; ``None`` asks again.
+        folder: where campaigns share Slurm's answers.
     """
-    if folder is None:
-        return ask()
     got = SharedAnswer.of(program, folder, "", _SITE_KEPT_S).get(lambda _: ask())
     return got[0] if got else ask()

@@ -15,7 +15,7 @@ from commtune.cluster.placement import Topology, expand_readable_hosts
 from commtune.cluster.scheduler import Site, read_span
 from commtune.cluster.slurm.allocation import read_topology
 from commtune.cluster.slurm.client import SlurmScheduler, ask_slurm, try_ask_slurm
-from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
+from commtune.cluster.slurm.command_output import format_of, read_count, read_records
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.shared_answer import ask_of_site
 from commtune.errors import EnvironmentFault, MissingComponent
@@ -27,17 +27,17 @@ _CONFIG = ("scontrol", "show", "config")
 #: Partition, time limit, nodes per job, oversubscription, nodes, sockets, cores per socket,
 #: memory, generic resources, node list. sinfo prints a line for each kind of node.
 _COLUMNS = ("%P", "%l", "%s", "%h", "%D", "%X", "%Y", "%m", "%G", "%N")
-_PARTITION_FORMAT = RECORD + FIELD.join(_COLUMNS) + FIELD
+_PARTITION_FORMAT = format_of(_COLUMNS)
 _GPU_COUNT = re.compile(r"(?:^|,)gpu(?::[\w.+-]+?)?:(\d+)(?=[,(]|$)")
 #: Types of srun's --mpi that descriptions of systems have.
 _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
 
 
-def describe_site(environment: Mapping[str, str], folder: Path | None = None) -> Site:
+def describe_site(environment: Mapping[str, str], folder: Path) -> Site:
     """Describes the site by Slurm, or by a recent answer to another campaign of the user.
 
     Args:
-        folder: where campaigns share Slurm's answers; ``None`` asks again.
+        folder: where campaigns share Slurm's answers.
 
     Raises:
         MissingComponent: there is no Slurm here.
@@ -159,8 +159,8 @@ def _read_partitions(listed: str) -> tuple[SeenPartition, ...]:
 
 
 def _records(listed: str) -> Iterable[list[str]]:
-    records = (text.split(FIELD)[:-1] for text in listed.split(RECORD)[1:])
-    return (fields for fields in records if len(fields) == len(_COLUMNS) and fields[0])
+    found = read_records(listed)
+    return (fields for fields in found if len(fields) == len(_COLUMNS) and fields[0])
 
 
 def _read_partition(fields: list[str]) -> SeenPartition:

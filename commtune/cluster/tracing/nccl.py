@@ -172,9 +172,7 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True)
 class _NcclLog:
-    #: library, version: as logged; empty if not logged.
-    library: str = ""
-    version: str = ""
+    origin: _LogOrigin = _LogOrigin()
     #: Variables that NCCL read, with the values as it parsed them.
     read: Mapping[str, str] = field(default_factory=dict)
     #: Variables whose value it limited, with the value that it used.
@@ -204,8 +202,7 @@ def _parse_log(text: str) -> _NcclLog:
     versions = _matches(_VERSION, [*rows, *said])
     origin = _LogOrigin(versions[0][1], versions[0][2]) if versions else _LogOrigin()
     return _NcclLog(
-        library=origin.library,
-        version=origin.version,
+        origin=origin,
         read={found[1]: found[2] for found in _matches(_READ, said)},
         limited={_LIMITS[found[1]]: found[2] for found in _matches(_LIMITED, told)},
         invalid={found[1] or found[2]: found[0] for found in _matches(_INVALID, told)},
@@ -232,7 +229,7 @@ def _unique(items: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(items))
 
 
-def _executed_by_size(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
+def _describe_execution(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
     """Describes what NCCL did: algorithm, protocol and channels by size, and transports."""
     calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
@@ -254,7 +251,7 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
             name: _setting(name, evidence.configuration.get(name), operation, log)
             for name in evidence.names
         },
-        did=_executed_by_size(operation, log),
+        did=_describe_execution(operation, log),
         notes=log.warnings,
     )
 

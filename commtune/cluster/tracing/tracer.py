@@ -26,7 +26,7 @@ from commtune.tuner.ports import Program, Records
 _LIBRARIES = {MpiFlavour.MPICH: MPICH, MpiFlavour.OPENMPI: OPENMPI}
 
 
-def _library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> TracedLibrary:
+def _library_of(flavour: MpiFlavour, backend: str) -> TracedLibrary:
     """Returns how to trace the library of a backend: an MPI, or NCCL or RCCL."""
     return NCCL if backend == Backend.XCCL else _LIBRARIES.get(flavour, TracedLibrary())
 

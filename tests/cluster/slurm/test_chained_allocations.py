@@ -160,7 +160,7 @@ def test_allocations_that_wait_or_run_are_alive_but_for_ones_own(chain: Chain) -
     assert [flight.job.number for flight in alive] == ["1001", "1002"]
     assert alive[0].job.started_at == chain.clock()
     assert expand_hosts(alive[0].job.nodes) == chain.allocation(flights[0]).nodes
-    (other,) = controller.alive(flights[0].job.key)
+    (other,) = chain.runs(flights[0]).alive()
     assert other.job.number == "1002"
     assert len(chain.book.open_jobs()) == 3
 
@@ -223,5 +223,5 @@ def test_one_without_a_number_may_be_handed_in_by_another_controller_now(chain: 
     assert chain.book.known[being_handed_in.key].stage is JobStage.PREPARED
     # The controller in an allocation is the only one that asks for the next.
     next_one = chain.controller().submit(after="1001")
-    assert [one.job.key for one in chain.controller().alive(flight.job.key)] == [next_one.job.key]
+    assert [one.job.key for one in chain.runs(flight).alive()] == [next_one.job.key]
     assert chain.book.known[being_handed_in.key].stage is JobStage.OVER

@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from accounts import state_in_accounts
 from fake_slurm.driver import FakeSlurm
 from made_files import write_script
 from slurm_cluster import Cluster
 from waiting import wait_for
 
 from commtune.cluster.job_states import JobState
-from commtune.cluster.scheduler import Site, state_in_accounts
+from commtune.cluster.scheduler import Site
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.node_kinds import NodeChoice, choose_nodes
@@ -114,11 +115,12 @@ def test_campaigns_that_begin_together_ask_once_about_the_site(
 
     def begin(_: int) -> tuple[Site, NodeChoice]:
         site = describe_site(environment, tmp_path)
-        return site, choose_nodes(environment, "mixed", 2, folder=tmp_path)
+        return site, choose_nodes(environment, "mixed", 2, tmp_path)
 
     with ThreadPoolExecutor(_CAMPAIGNS) as threads:
         answers = list(threads.map(begin, range(_CAMPAIGNS)))
-    alone = describe_site(environment), choose_nodes(environment, "mixed", 2)
+    other = tmp_path / "other"
+    alone = describe_site(environment, other), choose_nodes(environment, "mixed", 2, other)
     assert all(answer == alone for answer in answers)
     assert _about_site(slurm) == [count + 2 for count in before]
 

@@ -126,8 +126,8 @@ def test_time_limits(text: str, seconds: float | None) -> None:
     assert read_span(text) == seconds
 
 
-def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster) -> None:
-    choose = partial(choose_nodes, shared_slurm.environment)
+def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster, tmp_path: Path) -> None:
+    choose = partial(choose_nodes, shared_slurm.environment, folder=tmp_path)
     assert choose("", 2) == choose("mixed", 1) == NodeChoice()
     assert choose("mixed", 2).exclude == ("big",)
     # It is left out of the next job, too.
@@ -139,11 +139,11 @@ def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster) -> None:
 
 
 def test_where_slurm_does_not_answer_no_node_is_left_out(tmp_path: Path) -> None:
-    assert choose_nodes({"PATH": str(tmp_path)}, "", 2) == NodeChoice()
+    assert choose_nodes({"PATH": str(tmp_path)}, "", 2, tmp_path) == NodeChoice()
     write_script(
         tmp_path / "sinfo", "echo 'slurm_load_partitions: Unable to contact controller'\nexit 1"
     )
-    assert choose_nodes({"PATH": f"{tmp_path}:/bin"}, "", 2) == NodeChoice()
+    assert choose_nodes({"PATH": f"{tmp_path}:/bin"}, "", 2, tmp_path) == NodeChoice()
 
 
 def test_a_job_knows_the_name_of_its_cluster_without_asking() -> None:

@@ -203,20 +203,18 @@ def test_failed_nodes() -> None:
     assert read_failed_nodes(text) == {"n2", "n3", "n4"}
 
 
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 2**63), st.floats(0, 0.9))
-def test_waits_stay_within_their_bounds(look: int, quiet: int, seed: int, jitter: float) -> None:
-    patience = PollBackoff(seed, shortest_s=2, longest_s=60, jitter=jitter)
-    wait = patience.wait_s(look, quiet)
+@given(st.integers(0, 10**6), st.floats(0, 0.9))
+def test_waits_stay_within_their_bounds(quiet: int, jitter: float) -> None:
+    wait = PollBackoff(shortest_s=2, longest_s=60, jitter=jitter).wait_s(quiet)
     assert 2 * (1 - jitter) <= wait <= 60 * (1 + jitter)
-    assert wait == patience.wait_s(look, quiet)
 
 
 def test_waits_grow_while_nothing_happens_and_differ_by_chance() -> None:
-    calm = PollBackoff(1, jitter=0.0)
-    assert calm.wait_s(0, 0) == 5
-    assert [calm.wait_s(n, n) for n in range(20)] == sorted(calm.wait_s(n, n) for n in range(20))
-    assert calm.wait_s(99, 99) == 120
-    assert PollBackoff(1).wait_s(3, 0) != PollBackoff(2).wait_s(3, 0)
+    calm = PollBackoff(jitter=0.0)
+    assert calm.wait_s(0) == 5
+    assert [calm.wait_s(n) for n in range(20)] == sorted(calm.wait_s(n) for n in range(20))
+    assert calm.wait_s(99) == 120
+    assert len({PollBackoff().wait_s(3) for _ in range(9)}) > 1
 
 
 def squeue(folder: Path, text: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -15,8 +16,6 @@ from commtune.cluster.job_states import (
     JobState,
     ObservedState,
     PendingReason,
-    _may_follow,
-    _starts_again,
 )
 from commtune.cluster.slurm.command_output import _WORDS, _read_state, classify_reason
 
@@ -34,6 +33,7 @@ PRINTED = [code for codes in CODES for code in codes]
 # What only the JSON output adds.
 ONLY_JSON = ["LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE"]
 OVER = {state for state in JobState if state.is_over}
+WAITING = {JobState.PENDING, JobState.NEVER_STARTED}
 
 
 @pytest.mark.parametrize("word", [*PRINTED, *ONLY_JSON])
@@ -152,18 +152,18 @@ def test_absent_and_unknown_are_never_over() -> None:
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(JobState, JobState)))
 def test_the_transition_table(before: JobState, after: JobState) -> None:
     silent = {JobState.UNKNOWN, JobState.ABSENT}
-    waiting = {JobState.PENDING, JobState.NEVER_STARTED}
-    if before in waiting | silent or after in silent:
-        assert _may_follow(before, after)
-    elif after in waiting:
-        assert not _may_follow(before, after)
-        assert _starts_again(before, after)
+    may_follow = after in _FOLLOWS[before]
+    if before in WAITING | silent or after in silent:
+        assert may_follow
+    elif after in WAITING:
+        assert not may_follow
+        assert ObservedState(before).updated(ObservedState(after)).state is after
     elif before in OVER:
-        assert _may_follow(before, after) == (before is after)
+        assert may_follow == (before is after)
     elif before is JobState.COMPLETING:
-        assert _may_follow(before, after) == (after is JobState.COMPLETING or after in OVER)
+        assert may_follow == (after is JobState.COMPLETING or after in OVER)
     else:
-        assert _may_follow(before, after)
+        assert may_follow
 
 
 states = st.sampled_from(JobState)
@@ -176,8 +176,8 @@ def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[ObservedStat
     known = seen[0]
     for sighting in seen[1:]:
         later = known.updated(sighting)
-        assert later.attempt in (known.attempt, known.attempt + 1)
-        if known.state.is_over and later.attempt == known.attempt:
+        is_later = (sighting.started_at or 0.0) > (known.started_at or math.inf)
+        if known.state.is_over and sighting.state not in WAITING and not is_later:
             assert later.state is known.state
         assert not (known.state.is_over and not later.state.is_known)
         known = later
@@ -189,25 +189,24 @@ def test_an_old_answer_changes_nothing() -> None:
     assert ended.updated(ObservedState(JobState.ABSENT)) == ended
 
 
-def test_a_job_that_was_put_back_is_in_its_next_attempt() -> None:
+def test_a_job_that_was_put_back_forgets_its_first_start() -> None:
     running = ObservedState(JobState.RUNNING, started_at=10.0)
     waiting = running.updated(ObservedState(JobState.PENDING))
-    assert (waiting.state, waiting.attempt, waiting.started_at) == (JobState.PENDING, 2, None)
+    assert (waiting.state, waiting.started_at) == (JobState.PENDING, None)
     again = waiting.updated(ObservedState(JobState.RUNNING, started_at=90.0))
-    assert (again.state, again.attempt) == (JobState.RUNNING, 2)
+    assert (again.state, again.started_at) == (JobState.RUNNING, 90.0)
 
 
 def test_a_restart_between_two_looks_is_seen_by_its_start() -> None:
     preempted = ObservedState(JobState.PREEMPTED, started_at=10.0)
     again = preempted.updated(ObservedState(JobState.RUNNING, started_at=50.0))
-    assert (again.state, again.attempt) == (JobState.RUNNING, 2)
+    assert (again.state, again.started_at) == (JobState.RUNNING, 50.0)
 
 
 def test_the_start_is_remembered_while_nobody_repeats_it() -> None:
     running = ObservedState(JobState.RUNNING, started_at=10.0)
     silent = running.updated(ObservedState(JobState.ABSENT))
-    assert (silent.state, silent.started_at, silent.attempt) == (JobState.ABSENT, 10.0, 1)
-    assert silent.updated(ObservedState(JobState.COMPLETED, started_at=10.0)).attempt == 1
+    assert (silent.state, silent.started_at) == (JobState.ABSENT, 10.0)
 
 
 def table_rows(columns: int) -> list[list[str]]:

@@ -60,15 +60,12 @@ def calls(folder: Path, name: str) -> list[list[str]]:
 def test_what_sbatch_is_called_with(tmp_path: Path) -> None:
     odd = tmp_path / "a folder; $(odd)"
     odd.mkdir()
-    assert (
-        submission(tmp_path).submit(tmp_path / "-x.sh", folder=odd, options=["--job-name=a b"])
-        == "7"
-    )
+    assert submission(tmp_path).submit(tmp_path / "-x.sh", folder=odd, after="6") == "7"
     assert calls(tmp_path, "sbatch") == [
         [
             f"--chdir={odd}",
             "--parsable",
-            "--job-name=a b",
+            "--dependency=afterany:6",
             f"{tmp_path}/-x.sh",
         ]
     ]
@@ -200,6 +197,14 @@ def script(tmp_path: Path) -> Path:
     return file
 
 
+def with_option(script: Path, option: str) -> Path:
+    """A copy of the script with another option of sbatch."""
+    first, rest = script.read_text().split("\n", 1)
+    copy = script.with_name("with-option.sh")
+    copy.write_text(f"{first}\n#SBATCH {option}\n{rest}")
+    return copy
+
+
 def written(file: Path) -> str:
     """What a job writes into a file, once it ends in a zero byte."""
     wait_for(lambda: file.exists() and file.read_text().endswith("\0"), "what it writes")
@@ -243,7 +248,7 @@ def test_a_job_that_can_not_be_is_refused_in_slurms_words(
 ) -> None:
     for call in (real.submit, real.test_only):
         with pytest.raises(SlurmFault, match=words) as caught:
-            call(script, folder=script.parent, options=[option])
+            call(with_option(script, option), folder=script.parent)
         assert caught.value.error is SlurmError.REFUSED
         assert not caught.value.transient
 
@@ -256,7 +261,7 @@ def test_a_job_that_would_be_taken(real: SlurmScheduler, script: Path) -> None:
 
 def refusal(real: SlurmScheduler, script: Path) -> SlurmFault:
     with pytest.raises(SlurmFault) as caught:
-        real.submit(script, folder=script.parent, options=["--begin=now+1hour"])
+        real.submit(with_option(script, "--begin=now+1hour"), folder=script.parent)
     return caught.value
 
 
@@ -268,7 +273,7 @@ def test_an_account_that_does_not_exist(
     real: SlurmScheduler, script: Path, option: str, words: str
 ) -> None:
     with pytest.raises(SlurmFault, match=words) as caught:
-        real.submit(script, folder=script.parent, options=[option])
+        real.submit(with_option(script, option), folder=script.parent)
     assert caught.value.error is SlurmError.REFUSED
 
 

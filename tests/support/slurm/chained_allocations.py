@@ -55,7 +55,7 @@ class Chain:
         submitter = Submitter(
             SlurmScheduler(where, keeps_accounts=self.accounts),
             self.book,
-            PollBackoff(seed=1),
+            PollBackoff(jitter=0.0),
             self.clock,
             self.said.append,
             CancelRequest.of(self.folder),
@@ -69,11 +69,11 @@ class Chain:
     def clock(self) -> float:
         return self.fake.now
 
-    def runs(self, flight: TrackedJob) -> tuple[AllocationChain, Allocation]:
+    def runs(self, flight: TrackedJob) -> AllocationChain:
         """The controller of an allocation that runs, once it has begun."""
-        controller, allocation = self.controller(), self.allocation(flight)
-        controller.began(flight.job.key, allocation)
-        return controller, allocation
+        controller = self.controller()
+        controller.began(flight.job.key, self.allocation(flight))
+        return controller
 
     def allocation(self, flight: TrackedJob) -> Allocation:
         nodes = self.fake.jobs[flight.job.number]["attempts"][0]["nodes"]

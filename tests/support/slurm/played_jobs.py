@@ -162,7 +162,7 @@ class Laboratory:
     def jobs(self, *, in_flight: int = 4, file_poll_s: float = 1.0) -> BlockJobs:
         """A controller's; of another one, if called again."""
         scheduler = SlurmScheduler(self.fake.environment, keeps_accounts=self.accounts)
-        backoff = PollBackoff(seed=1)
+        backoff = PollBackoff(jitter=0.0)
         request = JobRequest(nodes=2, mpi="pmi2")
         reader = ResultReader(
             self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY), Srun()
