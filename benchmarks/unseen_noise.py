@@ -1,8 +1,9 @@
-"""Two noise models from the literature, for which nothing in commtune was tuned.
+"""Two noise models from the literature.
 
 They were written before their author had read any of the package's statistics: the models in
 simulated.py might have been chosen to pass. The constants come from the papers named below, not
-from trying which ones pass. Times are in seconds; the slowdown of a run is a factor of its time on
+from trying which ones pass. Some choices were made with their results in view since then; which,
+says docs/method.md. Times are in seconds; the slowdown of a run is a factor of its time on
 an idle machine.
 """
 

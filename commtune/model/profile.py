@@ -104,9 +104,15 @@ class Profile:
 
     @property
     def unproven_variables(self) -> tuple[str, ...]:
-        """The variables not shown to contribute by ablation; a single one needs no ablation."""
+        """The variables not shown to contribute at its sizes; a single one needs no ablation."""
         names = set(self.configuration)
         if len(names) < 2 or any(names <= set(effect.names) for effect in self.contributions):
             return ()
-        shown = {name for effect in self.contributions if effect.helps for name in effect.names}
+        shown = {
+            name
+            for effect in self.contributions
+            for span in effect.helps
+            if span.low <= self.bytes_high and span.high >= self.bytes_low
+            for name in effect.names
+        }
         return tuple(name for name in self.configuration if name not in shown)

@@ -91,6 +91,19 @@ def test_neighbours_that_disagree_are_named_with_what_each_says(
     assert not any(line.startswith("MPIR_") for line in lines)
 
 
+def test_a_note_stands_wherever_settings_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, note = f"sqlite:///{tmp_path}/noted.db", "not shown to contribute: MPIR_CVAR_Y"
+    profiles = [ranged((8, KIB), given.TUNED), ranged((4 * KIB,), OTHER)]
+    with opened_store(url) as store:
+        number = store.open_campaign(given.campaign("one")).id
+        store.save_profiles(number, [replace(one, note=note) for one in profiles])
+    assert said(url, "3KiB", capsys).count(f"  {note}") == 2
+    best.best_command("allreduce", None, db=url)
+    assert capsys.readouterr().out.splitlines().count(f"  {note}") == 2
+
+
 def test_a_likely_profile_is_not_accepted_where_the_neighbours_disagree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

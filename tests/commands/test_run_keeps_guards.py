@@ -25,5 +25,6 @@ def test_a_guard_stays_as_the_environment_sets_it(store: Store, url: str, tmp_pa
     assert said.out.split() == ["0", "128"], said.err
     assert "NCCL_NVLS_ENABLE=0 stays as your environment sets it" in said.err
     assert "replaces what your environment sets: NCCL_NTHREADS\n" in said.err
+    assert f"{profile.name}: {profile.note}" in said.err
     del shell.extra["NCCL_NVLS_ENABLE"]
     assert shell(*words, "--", "printenv", "NCCL_NVLS_ENABLE").out == "2\n"

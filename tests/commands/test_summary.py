@@ -205,6 +205,14 @@ def test_what_a_variable_brings_has_its_interval_and_no_noise_is_printed() -> No
     assert summary._brings(found, "B") == ""
 
 
+def test_what_helps_at_other_sizes_only_is_not_shown_to_contribute() -> None:
+    sure = (1.23, 1.10, 1.37, 12)
+    found = ablated(("A", {8: sure}), ("B", {1 << 20: sure}))
+    both = replace(found, configuration=Configuration({"A": "1", "B": "1"}))
+    assert both.unproven_variables == ("B",)
+    assert replace(both, bytes_high=1 << 20).unproven_variables == ()
+
+
 def test_advice_that_nobody_would_follow_is_not_given() -> None:
     more = {"why": "a gain at 8 B is undecided", "runs": 104074, "seconds": 18200.0}
     (said,) = summary._conclusions(load_model(Conclusion, {"more": more}))

@@ -141,6 +141,22 @@ def test_an_answer_rests_on_as_much_as_was_asked_for(url: str, filled: Store, le
         best_profiles(url, "allreduce", 4096, **asked | {least: most + 1})
 
 
+def test_a_range_with_too_few_pairs_is_no_gap_between_others(url: str, filled: Store) -> None:
+    ranges = ((8, 1024, 20), (4096, 65536, 7), (1 << 18, 1 << 20, 20))
+    profiles = []
+    for low, high, pairs in ranges:
+        point = given.point(low, "all")
+        points = (replace(point, gain=replace(point.gain, pairs=pairs)),)
+        profiles.append(given.profile(f"{low}", bytes_low=low, bytes_high=high, points=points))
+    number = filled.open_campaign(given.campaign("ranges")).id
+    filled.save_profiles(number, profiles)
+    asked: dict[str, Any] = {"campaign": "ranges", "min_pairs": 10}
+    with pytest.raises(NoAnswer, match="min pairs 10"):
+        best_profiles(url, "allreduce", 65536, **asked)
+    (row, *_) = best_profiles(url, "allreduce", 2048, campaign="ranges")  # a gap
+    assert row.name in {"8", "4096"}
+
+
 def test_no_answer_says_what_there_is(url: str, filled: Store) -> None:
     assert filled
     with pytest.raises(NoAnswer) as refusal:

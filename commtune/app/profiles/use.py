@@ -23,7 +23,7 @@ from commtune.errors import CommtuneError, UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.export.formats import FORMATS
-from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
+from commtune.model import PROTECTED_NAMES, MpiInstallation
 from commtune.paths import is_file
 
 
@@ -159,7 +159,7 @@ def _list_remarks(
     found = []
     if answer.profile.configuration.is_default:
         found.append(f"{answer.profile.name} is the default: nothing is set")
-    if answer.profile.verdict is Verdict.LIKELY:
+    if answer.profile.note and not answer.profile.configuration.is_default:
         found.append(f"{answer.profile.name}: {answer.profile.note}")
     if not _is_here(answer, inherited):
         found.append(

@@ -156,7 +156,7 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         rows = [[*row, place] for row, place in zip(rows, places, strict=True)]
     table = above + text.format_table(header, rows, right="size,default,candidate")
     settings = [
-        "\n".join([name, *(f"  {setting}" for setting in _settings(row))])
+        "\n".join([name, *(f"  {line}" for line in (*_settings(row), *filter(None, [row.note])))])
         for name, row in used.items()
     ]
     return "\n\n".join([table, *settings])
@@ -193,7 +193,7 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
-        lines += ["", *_settings(row), *([row.note] if row.note else [])]
+        lines += ["", *_settings(row), *filter(None, [row.note])]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
@@ -215,7 +215,8 @@ def _disagreement(neighbours: Iterable[Neighbour]) -> Iterator[str]:
     for one in neighbours:
         yield f"\n{text.format_size(one.bytes)}: {_use(one.row, one.why)}"
         yield from _evidence(one.row)
-        yield from (f"  {setting}" for setting in _settings(one.row))
+        if settings := _settings(one.row):
+            yield from (f"  {line}" for line in (*settings, *filter(None, [one.row.note])))
 
 
 def _settings(row: BestRow | LikelyProfile) -> list[str]:

@@ -7,7 +7,7 @@ raise DatabaseFault if the database can't be read, and NoAnswer if there is none
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from commtune.db.connection.location import Rows
@@ -146,7 +146,9 @@ def find_candidates(
     """
     names = sorted(asked, key=list(_FILTERS).index)
     given = {name: asked[name] for name in names if asked[name] is not None}
-    filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
+    filters = _join_filters(given)
+    # Where too few pairs or days stand behind a range, it is no gap: the size was measured.
+    of_campaigns = _join_filters([name for name in given if not name.startswith("min_")])
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     at = ["p.bytes_low <= :bytes AND p.bytes_high >= :bytes"]
@@ -159,12 +161,16 @@ def find_candidates(
         return read_rows(found, "profiles")
 
     found = look()
-    if len(found) < limit and (beside := _beside_gaps(rows, filters, values)):
+    if len(found) < limit and (beside := _beside_gaps(rows, of_campaigns, values)):
         at += beside
         found = look()
     if not found:
         raise _explain_no_answer(rows, str(op), bytes, given)
     return found
+
+
+def _join_filters(names: Iterable[str]) -> str:
+    return " ".join(f"AND {_FILTERS[name]}" for name in names)
 
 
 def find_stacks(rows: Rows, stack: str) -> set[int]:

@@ -71,6 +71,13 @@ def test_open_mpi_looks_up_what_the_profiles_say_for_their_ranks_only() -> None:
     assert looked_up(rules, 7, 4, 1024) == (2, 4, 0)
 
 
+def test_the_note_of_a_profile_stands_in_its_file() -> None:
+    noted = document(8, 8, tuned("allreduce", algorithm="ring"), "allreduce")
+    note = "not shown to contribute: X"
+    (file,) = rendered(replace(noted, profile=replace(noted.profile, note=note))).files
+    assert note in file.text
+
+
 def test_no_rule_is_written_without_what_it_was_measured_with() -> None:
     settings = tuned("allreduce", algorithm="ring")
     other = document(8, 8, {**settings, "UCX_TLS": "sm"}, "allreduce")

@@ -22,6 +22,7 @@ def _profile(size: int, settings: dict[str, str]) -> Profile:
     return given.profile(
         f"allreduce-{size}", backend="xccl", nodes=2, bytes_low=size, bytes_high=size, guards=(),
         points=(given.point(size, "all"),), configuration=Configuration(settings), verdict=verdict,
+        note="",
     )  # fmt: skip
 
 
