@@ -66,8 +66,8 @@ def detectable_gain(
             _least_mean(_half_width(one, level), least, found.spread) - one.mean - base
             for one in then
         ]
-        usual = _widen_narrowest(half_widths, found.pairs)
-        most = base + _find_multiple(lacking, usual) * _half_width(found, level)
+        widened = _widen_narrowest(half_widths, found.pairs)
+        most = base + _find_multiple(lacking, widened) * _half_width(found, level)
     else:
         final = after_more_pairs(found, times)
         quantile = t_quantile((1 + level) / 2, final.freedom)
