@@ -65,7 +65,9 @@ from commtune.tuner.statistics.machine_states import ALL, fit_states
 from commtune.wiring.cost_fitting import fit_budget
 
 GRIDS = Path(__file__).parent / "grids"
-RECORDED, RECORDED_RUN_S = {"recorded": "mpich-allreduce-default.jsonl.gz"}, 0.165
+RECORDED = {"recorded": "mpich-allreduce-default.jsonl.gz"}
+#: What its runs take, seconds.
+RECORDED_RUN_S = 0.165
 MADE_UP = (
     "normal",
     "bimodal",

@@ -20,7 +20,7 @@ WRONG_RESULT = 3
 #: 4), or this machine can't do what was asked for (5). The launcher's own exit status may be that
 #: of other ranks, which it killed.
 _NO_FAULT_OF_SETTINGS = re.compile(r"commtune-bench: ((?:asked for were|waived:) .*)")
-#: Exit statuses of coreutils' timeout: it had to send SIGKILL; the time was over.
+#: Exit status of coreutils' timeout after SIGKILL, and all that it has once the time is over.
 KILLED = 137
 OVER_TIME = (124, KILLED)
 #: Messages of launchers when a signal ended a rank.

@@ -156,7 +156,7 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         rows = [[*row, place] for row, place in zip(rows, places, strict=True)]
     table = above + text.format_table(header, rows, right="size,default,candidate")
     settings = [
-        "\n".join([name, *(f"  {line}" for line in (*_settings(row), *filter(None, [row.note])))])
+        "\n".join([name, *(f"  {line}" for line in _settings_and_note(row))])
         for name, row in used.items()
     ]
     return "\n\n".join([table, *settings])
@@ -193,7 +193,7 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
-        lines += ["", *_settings(row), *filter(None, [row.note])]
+        lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
@@ -215,8 +215,13 @@ def _disagreement(neighbours: Iterable[Neighbour]) -> Iterator[str]:
     for one in neighbours:
         yield f"\n{text.format_size(one.bytes)}: {_use(one.row, one.why)}"
         yield from _evidence(one.row)
-        if settings := _settings(one.row):
-            yield from (f"  {line}" for line in (*settings, *filter(None, [one.row.note])))
+        yield from (f"  {line}" for line in _settings_and_note(one.row))
+
+
+def _settings_and_note(row: BestRow | LikelyProfile) -> list[str]:
+    """What a profile sets, and what to know about that; nothing for the default."""
+    settings = _settings(row)
+    return [*settings, row.note] if settings and row.note else settings
 
 
 def _settings(row: BestRow | LikelyProfile) -> list[str]:

@@ -147,8 +147,8 @@ def find_candidates(
     names = sorted(asked, key=list(_FILTERS).index)
     given = {name: asked[name] for name in names if asked[name] is not None}
     filters = _join_filters(given)
-    # Where too few pairs or days stand behind a range, it is no gap: the size was measured.
-    of_campaigns = _join_filters([name for name in given if not name.startswith("min_")])
+    # A range with too few pairs or days is left out of the answers, but it is no gap.
+    of_ranges = _join_filters(name for name in given if not name.startswith("min_"))
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     at = ["p.bytes_low <= :bytes AND p.bytes_high >= :bytes"]
@@ -161,7 +161,7 @@ def find_candidates(
         return read_rows(found, "profiles")
 
     found = look()
-    if len(found) < limit and (beside := _beside_gaps(rows, of_campaigns, values)):
+    if len(found) < limit and (beside := _beside_gaps(rows, of_ranges, values)):
         at += beside
         found = look()
     if not found:
