@@ -153,10 +153,12 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(
         return _OnLoginNode(commtune)
 
     phases: list[str] = []
-    while len(phases) < _KILLS and "done" not in phases:  # a slow machine's confirmation is short
+    while len(phases) < _KILLS and "done" not in phases:
         phases.append(_kill_somewhere(commtune, begin, rng, len(phases)))
     print(f"{len(phases)} kills")
-    assert {"search", "confirm"} <= set(phases)
+    assert "search" in phases
+    # One block of a slow machine may take all the time of the confirmation.
+    assert {"confirm", "done"} & set(phases)
 
     if isinstance(commtune, OnCluster) and place == "allocations":
         _finish_in_allocations(commtune)
