@@ -41,7 +41,7 @@ import numpy as np
 import simulated
 from honesty_table import Result, notes, table
 from simulated import SimulatedBenchmark
-from unseen_noise import Congestion, Interruptions
+from unseen_noise import Congestion, Interruptions, PhysicalPages, ThermalCap
 
 from commtune.campaign.plan import Budget
 from commtune.model import (
@@ -87,7 +87,12 @@ MADE_UP = (
     "spread-by-configuration",
     "environment-size",
 )
-UNSEEN = {"interruptions": Interruptions, "congestion": Congestion}
+UNSEEN = {
+    "interruptions": Interruptions,
+    "congestion": Congestion,
+    "physical-pages": PhysicalPages,
+    "thermal-cap": ThermalCap,
+}
 #: What has the planted gain.
 WITH_GAIN = Configuration({"V3": "2"})
 #: Fresh confirmations of a campaign that has found nothing.

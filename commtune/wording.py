@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from commtune import formatting as text
-from commtune.model import Outcome, PointEvidence, Verdict
+from commtune.model import Outcome, PointEvidence, Strength, Verdict
 
 if TYPE_CHECKING:
     from commtune.model.conclusion import Ablation
@@ -45,6 +45,19 @@ def describe_verdict(verdict: Verdict) -> str:
     """Words the verdict on a speedup: ``faster``, ``no speedup shown``, ..."""
     words = {Verdict.DEFAULT: "no speedup shown", Verdict.LIKELY: "likely, not proven"}
     return words.get(verdict) or format_finding(verdict)
+
+
+def describe_strength(strength: Strength) -> str:
+    """Words what a profile rests on: ``12 pairs or more; 2 days, 2 sessions, 3 nodes; ...``."""
+    counts = {"day": strength.days, "session": strength.sessions, "node": strength.nodes}
+    seen = ", ".join(text.format_count(count, what) for what, count in counts.items())
+    rests_on = f"{text.format_count(strength.pairs, 'pair')} or more at each size; {seen}"
+    if not strength.verifications:
+        return f"{rests_on}; not verified yet"
+    last = ""
+    if strength.last_finding is not None and strength.last_verified is not None:
+        last = f", last {text.format_day(strength.last_verified)}: {strength.last_finding}"
+    return f"{rests_on}; {text.format_count(strength.verifications, 'verification')}{last}"
 
 
 def describe_finding(point: PointEvidence) -> str:

@@ -67,8 +67,10 @@ class Profile(Table, model.Profile):
         bytes_low, bytes_high: the closed range of sizes that it is for, bytes.
         configuration: the variables to set; empty if the default is best.
         pinned: variables set in every run of its campaign, including the default's.
-        verdict: faster than the default, the default itself, or undecided.
+        verdict: faster than the default, the default itself, undecided, likely, or withdrawn
+            after a verification.
         level: confidence level at which all intervals of its campaign hold simultaneously.
+        strength: pairs, days, sessions and nodes that it rests on, and its verifications.
         simulated: whether it was simulated or replayed, and says nothing about a real system.
         created: seconds since 1970.
         support: its basis as an answer to ``best``: ``measured``; or for a size that was not
@@ -82,6 +84,7 @@ class Profile(Table, model.Profile):
     system: str
     stack: str
     created: float
+    strength: model.Strength
     support: str = "measured"
     neighbours: Mapping[int, Profile] = field(default_factory=dict)
     _answer: ProfileAnswer
@@ -148,6 +151,7 @@ def stored_profile(answer: ProfileAnswer) -> Profile:
         system=answer.system.name,
         stack=answer.stack.text,
         created=answer.created,
+        strength=answer.strength,
         _answer=answer,
     )
 

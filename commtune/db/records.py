@@ -169,6 +169,7 @@ class ProfileAnswer:
     profile: model.Profile
     system: SystemRecord
     stack: StackRecord
+    strength: model.Strength
     created: float
     space: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None

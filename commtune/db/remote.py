@@ -16,7 +16,7 @@ from commtune.db.records import (
     StoredProfile,
     SystemRecord,
 )
-from commtune.model import Profile
+from commtune.model import Profile, Strength
 
 _T = TypeVar("_T")
 
@@ -74,6 +74,7 @@ def _read_profile(told: Mapping[str, Any]) -> ProfileAnswer:
         stack=StackRecord(
             told["stack_fingerprint"], told["stack"], dict(told["stack_description"])
         ),
+        strength=load_answer(Strength, told["strength"]),
         created=float(told["created"]),
         space=dict(told["space"]),
         level=told["simultaneous_level"],

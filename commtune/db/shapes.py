@@ -21,6 +21,7 @@ from commtune.model import (
     Phase,
     Timing,
     Verdict,
+    VerificationVerdict,
     Workload,
 )
 from commtune.systems.nominal.fabric import Fabric
@@ -133,15 +134,15 @@ class _Details(TypedDict):
 #: Names of columns in tables, views and queries, by the type of their values.
 _NAMES: Mapping[Any, str] = {
     int: """
-        above below bytes_high bytes_low campaign_id campaigns configuration_id id n_samples
-        node_count number pairs pid pid_namespace pid_start place position profile_id runs runs_ok
-        seed stack_id system_id trial trial_id""",
+        above below bytes_high bytes_low campaign_id campaigns configuration_id days first_block id
+        last_block n_samples node_count number pairs pid pid_namespace pid_start place position
+        profile_id runs runs_ok seed sessions stack_id system_id trial trial_id verifications""",
     int | None: "batch block bytes exit_code nodes ranks samples wrong wrong_elements",
     bool: "is_damaged is_guard oversubscribed simulated",
-    float: "algbw busbw high level low minimum_gain node_hours ratio share",
+    float: "algbw busbw high level low minimum_gain node_hours ratio session_spread share",
     float | None: "algbw_bytes_per_s busbw_bytes_per_s other_load",
     Moment: "created heartbeat last_run prepared_at since",
-    Moment | None: "ended_at finished started_at",
+    Moment | None: "ended_at finished last_verified started_at",
     Seconds | None: "canary_after_s canary_s end_s first_call_s wall_s",
     Time | None: "default_s max_s mean_s median_s min_s p95_s shortest_s tuned_s",
     str: """
@@ -159,6 +160,8 @@ _NAMES: Mapping[Any, str] = {
     RunState: "state",
     Timing: "timing",
     Verdict: "verdict",
+    VerificationVerdict: "finding",
+    VerificationVerdict | None: "last_finding",
     Workload: "workload",
     _Concluded: "conclusion",
     _Details: "details",

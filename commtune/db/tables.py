@@ -306,6 +306,27 @@ PROFILE_POINTS = sa.Table(
     _column("share", sa.Double()),
 )
 
+#: A verification of the profile with this name and configuration: of the same campaign, or of the
+#: one that the campaign's settings name. The blocks are its runs, of which it had the finding.
+VERIFICATIONS = sa.Table(
+    "verifications",
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("campaign_id", sa.ForeignKey("campaigns.id")),
+    _column("configuration_id", sa.ForeignKey("configurations.id")),
+    _column("profile", sa.String(255)),
+    _column("finding", sa.String(32)),
+    _column("first_block", sa.Integer()),
+    _column("last_block", sa.Integer()),
+    _column("share", sa.Double()),
+    _column("session_spread", sa.Double()),
+    _column("ended_at", sa.Double()),
+    # A covering index for the last finding of each profile.
+    sa.Index(
+        "ix_verifications_profile", "campaign_id", "configuration_id", "profile", "id", "finding"
+    ),
+)
+
 #: Names of the tables whose rows belong to a campaign and have a configuration.
 CONFIGURED = tuple(t.name for t in METADATA.sorted_tables if "configuration_id" in t.c)
 

@@ -25,7 +25,13 @@ from commtune.model.operations import (
     Operation,
     PatternParameters,
 )
-from commtune.model.profile import Conditions, Profile
+from commtune.model.profile import (
+    Conditions,
+    Profile,
+    Strength,
+    VerificationRecord,
+    VerificationVerdict,
+)
 from commtune.model.runs import (
     BlockPlan,
     Execution,

@@ -15,13 +15,15 @@ SESSION_SPREAD = 0.2
 class Verdict(StrEnum):
     """The verdict of a confirmation on a size, or on a size range.
 
-    ``LIKELY`` is for profiles only: their speedup is probable, and is not claimed.
+    Two are of profiles only: ``LIKELY``, a speedup that is probable, and is not claimed; and
+    ``WITHDRAWN``, if the last verification found it gone, or worse than the default.
     """
 
     FASTER = "faster"
     LIKELY = "likely"
     DEFAULT = "default"
     UNDECIDED = "undecided"
+    WITHDRAWN = "withdrawn"
 
 
 class Estimand(StrEnum):

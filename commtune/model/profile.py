@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from commtune.model.configuration import DEFAULT, Configuration
 from commtune.model.effects import SizeEffect, VariableEffect
@@ -54,6 +55,59 @@ class RangeBoundary:
     below: int
     above: int = field(metadata={"alias": "from"})
     sides: tuple[BoundarySide, ...] = field(default=(), metadata={"alias": "evidence"})
+
+
+class VerificationVerdict(StrEnum):
+    """The verdict of a verification on a size, or on a profile."""
+
+    HOLDS = "holds"
+    WEAKER = "weaker"
+    GONE = "gone"
+    WORSE = "worse"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class VerificationRecord:
+    """A verification of a profile, as it is stored in the campaign that has its runs.
+
+    Attributes:
+        profile: the profile's name in its own campaign.
+        first_block, last_block: the numbers of its blocks.
+        share: the share of the error rate that its last look could spend.
+        session_spread: as in ``conclusion.Decision``.
+        ended_at: seconds since 1970.
+    """
+
+    profile: str
+    configuration: Configuration
+    finding: VerificationVerdict
+    first_block: int
+    last_block: int
+    share: float
+    session_spread: float
+    ended_at: float
+
+
+@dataclass(frozen=True)
+class Strength:
+    """What a profile rests on: its confirmation, and the verifications that it withstood.
+
+    Attributes:
+        pairs: the fewest pairs at any of its sizes, in the confirmation alone.
+        days, sessions, nodes: different days (UTC), sessions and nodes of all these runs.
+        verifications: the number of verifications under the same conditions, with any finding.
+        last_finding: of the last of them that was not inconclusive; ``None`` if there was none.
+        last_verified: when that one ended, seconds since 1970.
+    """
+
+    pairs: int
+    days: int
+    sessions: int
+    nodes: int
+    verifications: int = 0
+    last_finding: VerificationVerdict | None = None
+    last_verified: float | None = None
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,7 @@ def _profile(db: str, values: _Values) -> Reply:
             **asdict(found.profile),
             "pinned": found.pinned,
             "simultaneous_level": found.level,
+            "strength": asdict(found.strength),
             "system": asdict(found.system),
             "stack": found.stack.text,
             "stack_fingerprint": found.stack.fingerprint,

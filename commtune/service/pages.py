@@ -144,7 +144,9 @@ def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence
         name=answer.reference,
         made=_day(answer.created),
         where=f"{answer.system.name}; {answer.stack.text}",
-        again=[(_day(one.began_at), one) for one in again],
+        again=[
+            (_day(one.began_at), wording.format_finding(one.record.finding), one) for one in again
+        ],
         nothing=nothing,
         table=evidence_table(rows),
         asked=_NOT_ZOOMED | dict(query),
@@ -167,6 +169,7 @@ def _profile(answer: stored.ProfileAnswer, zoom: Mapping[str, Any]) -> dict[str,
         "verdict": wording.describe_verdict(profile.verdict),
         "settings": {**answer.pinned, **profile.configuration},
         "note": profile.note,
+        "strength": wording.describe_strength(answer.strength),
         "level": level,
         "table": evidence_table(point_rows(_inside(profile, zoom))),
         "variables": profile.contributions,

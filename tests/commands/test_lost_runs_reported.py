@@ -6,9 +6,8 @@ from typing import Any
 
 from commtune.commands.measure import compare
 from commtune.commands.profiles import verify
-from commtune.model import Outcome
+from commtune.model import Outcome, VerificationVerdict
 from commtune.tuner.statistics.machine_states import MachineStates
-from commtune.tuner.verification.claims import VerificationVerdict
 from commtune.tuner.verification.pairwise import Arm, PairwiseResult
 from commtune.tuner.verification.phase import Verification
 

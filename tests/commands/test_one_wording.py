@@ -16,14 +16,21 @@ from commtune.commands.measure import compare
 from commtune.commands.profiles import best, use, verify
 from commtune.export import document
 from commtune.formatting import describe_detectable, format_speedup
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model import (
+    Configuration,
+    Interval,
+    PointEvidence,
+    Profile,
+    Verdict,
+    VerificationVerdict,
+)
 from commtune.model.conclusion import Ablation, Conclusion, ConfirmedCandidate
 from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.report import page
 from commtune.report.points import SizePoint
 from commtune.service.rendering import point_rows
 from commtune.tuner.outcome.detectability import describe_detectability
-from commtune.tuner.verification.claims import SizeVerification, VerificationVerdict
+from commtune.tuner.verification.claims import SizeVerification
 from commtune.tuner.verification.pairwise import Difference
 from commtune.wording import describe_dropped
 

@@ -19,10 +19,9 @@ from sqlalchemy import inspect, text
 from stores import opened_store
 
 import commtune
-from commtune.db.connection.engine import open_database, open_readable, upgrade_database
+from commtune.db.connection.engine import open_database, upgrade_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
 from commtune.db.queries import profiles
-from commtune.db.storage.store import Store
 from commtune.db.tables import RUNS
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
@@ -96,25 +95,11 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     assert profiles.load_profile(url, "allreduce-large").profile == given.profile()
 
 
-def test_a_database_that_lacks_an_index_is_used_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    url = f"sqlite:///{path}"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((Path(__file__).parent / "schemas/r0008.sql").read_text())
-    before = schema_of(path)
-    with opened_store(url) as store:
-        store.open_campaign(given.campaign("next"))
-        assert [one.name for one in given.summaries_of(store)] == ["next", "shm"]
-    with closing(open_readable(url)) as database:
-        assert Store(database).decision(1) == Decision(blocks=5)
-    assert [row.name for row in best_profiles(url, "allreduce", 1024)] == ["allreduce-large"]
-    assert schema_of(path) == before
-
-
 def test_an_upgrade_adds_the_index_that_counts_runs(own_url: str) -> None:
     name = "ix_runs_campaign_state"
     with closing(open_database(own_url)) as database:
         with database.write() as connection:
+            connection.execute(text("DROP TABLE verifications"))
             connection.execute(text(f"DROP INDEX {name}"))
             connection.execute(text(f"CREATE INDEX {name} ON runs (campaign_id, state, outcome)"))
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = 'r0008'"))

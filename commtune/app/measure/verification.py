@@ -6,12 +6,9 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune.app.measure.past_verifications import (
-    PastVerification,
-    measure_session_spread,
-    read_verifications,
-)
+from commtune.app.measure.past_verifications import measure_session_spread
 from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
+from commtune.app.profiles.best import profile_strength
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
@@ -27,6 +24,7 @@ from commtune.model import (
     MpiInstallation,
     Phase,
     Profile,
+    Strength,
     Timing,
     Workload,
     content_key,
@@ -89,13 +87,15 @@ class VerificationResult(_Task):
     """The result of a verification.
 
     Attributes:
-        earlier: the verifications before this one.
+        strength: what the profile rests on now; ``answer`` has what it rested on before.
         spread: how much speedups on this system differ between sessions; it widens the intervals.
+        next_spread: the same for the next intervals, by this verification too.
     """
 
     verification: Verification
-    earlier: tuple[PastVerification, ...]
+    strength: Strength
     spread: SessionSpread
+    next_spread: SessionSpread
 
 
 def verify_profile(
@@ -131,11 +131,16 @@ def verify_profile(
     task = _plan_task(answer, stored, mpi, reporter, through)
     for line in _describe_changes(task):
         reporter.say(line)
-    earlier = tuple(read_verifications(str(answer.id), db))
     spread = measure_session_spread(stored.system.fingerprint, db)
     task = replace(task, plan=replace(task.plan, session_spread=spread.share))
     found = _measure(task, time_s, db, reporter, take_over=take_over)
-    return VerificationResult(**vars(task), verification=found, earlier=earlier, spread=spread)
+    return VerificationResult(
+        **vars(task),
+        verification=found,
+        strength=profile_strength(answer.id, db),
+        spread=spread,
+        next_spread=measure_session_spread(stored.system.fingerprint, db),
+    )
 
 
 def _plan_task(
@@ -298,6 +303,8 @@ def _measure(
         phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))
         found = phase.run()
+        made = phase.record(task.answer.profile.name, found.finding, time.time())
+        store.add_verification(campaign_id, made)
         if task.changes:
             store.finish_campaign(campaign_id)
         return found

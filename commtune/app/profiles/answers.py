@@ -12,6 +12,7 @@ from commtune.app.profiles.best import (
     best_by_size,
     find_neighbours,
     nominal_share_of,
+    profile_strength,
     why_inconclusive,
 )
 from commtune.app.profiles.explained import (
@@ -80,6 +81,7 @@ def _explain(row: BestRow, size: int, db: str | None) -> Explained:
     return Explained(
         row,
         why_inconclusive(row, size, db),
+        profile_strength(row.id, db),
         tuple(Neighbour(at, one, why_inconclusive(one, at, db)) for at, one in near.items()),
         _likely_instead(row, db),
         nominal_share_of(row, db),

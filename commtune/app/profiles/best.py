@@ -22,10 +22,11 @@ from commtune.db.queries.best import (
     read_answers,
     size_distance,
 )
+from commtune.db.queries.profiles import read_strength
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
-from commtune.model import Backend, Operation, Verdict
+from commtune.model import Backend, Operation, Strength, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
@@ -128,6 +129,12 @@ def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRo
         near: next(best_at_size(row.operation, near, filters, db=db))
         for near in known[place - 1 :][:2]
     }
+
+
+def profile_strength(number: int, db: str | None) -> Strength:
+    """Returns what the profile with this number rests on."""
+    with open_for_reading(db) as rows:
+        return read_strength(rows, number)
 
 
 def nominal_share_of(row: BestRow, db: str | None) -> Share | None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from commtune.app.profiles.best import BestRow, Standing
-from commtune.model import Configuration, PointEvidence, Verdict
+from commtune.model import Configuration, PointEvidence, Strength, Verdict
 
 if TYPE_CHECKING:
     from commtune.app.profiles.nominal_share import Share
@@ -65,6 +65,7 @@ class Explained:
 
     Attributes:
         why: why the default is kept; empty if it isn't.
+        strength: what the answer's profile rests on.
         neighbours: answers at the sizes below and above one that was not measured.
         likely: a profile that may be better than the default.
         share: reached share of the nominal bandwidth; ``None`` if unknown.
@@ -73,6 +74,7 @@ class Explained:
 
     row: BestRow
     why: str
+    strength: Strength
     neighbours: tuple[Neighbour, ...] = ()
     likely: LikelyProfile | None = None
     share: Share | None = None
@@ -117,6 +119,7 @@ class Explained:
             **row_data(self.row),
             "environment": used if is_usable and not self.row.simulated else {},
             "why": self.why,
+            "strength": dict(vars(self.strength)),
             "likely": _likely_data(self.likely) if self.likely else None,
             "of_nominal": self.share.plain() if self.share else None,
             "support": self.support,

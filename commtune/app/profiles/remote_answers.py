@@ -11,7 +11,7 @@ from commtune.db.connection.service import ask_service
 from commtune.db.records import BestRow
 from commtune.db.remote import load_answer, read_answer
 from commtune.errors import NoAnswer
-from commtune.model import Operation
+from commtune.model import Operation, Strength
 from commtune.systems.nominal.collectives import Nominal
 
 
@@ -50,6 +50,7 @@ def _explained(told: Mapping[str, Any]) -> Explained:
     return Explained(
         load_answer(BestRow, told),
         str(told["why"]),
+        load_answer(Strength, told["strength"]),
         tuple(
             Neighbour(int(one["bytes"]), load_answer(BestRow, one), str(one["why"]))
             for one in told["neighbours"]

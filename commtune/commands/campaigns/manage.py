@@ -77,6 +77,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         f"  on {answer.system.name}, {answer.stack.text}, {text.format_day(answer.created)}",
         *(settings or ["  keeps the default"]),
         *pinned,
+        f"  {wording.describe_strength(answer.strength)}",
         *([f"  {profile.note}"] if profile.note else []),
     ]
     if answer.site:

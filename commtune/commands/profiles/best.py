@@ -32,7 +32,13 @@ from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
-from commtune.wording import INCONCLUSIVE, describe_finding, describe_verdict, point_cells
+from commtune.wording import (
+    INCONCLUSIVE,
+    describe_finding,
+    describe_strength,
+    describe_verdict,
+    point_cells,
+)
 
 #: Answers below the first one in words; of a command, letters.
 _OTHERS, _LONGEST = 5, 100
@@ -193,6 +199,7 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
+        lines.append(f"rests on {describe_strength(answer.strength)}")
         lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]

@@ -119,11 +119,13 @@ def _row(size: verification.SizeVerification) -> tuple[str, ...]:
 
 
 def _strength(result: verification.VerificationResult) -> Iterator[str]:
-    from commtune.app.measure.past_verifications import describe_strength
-
-    if result.earlier:
-        yield f"before this one: {describe_strength(result.earlier)}"
+    before, now = map(wording.describe_strength, (result.answer.strength, result.strength))
+    yield f"before: {before}"
+    if now != before:
+        yield f"now: {now}"
     yield f"between sessions intervals allow for {result.spread}"
+    if result.next_spread.share != result.spread.share:
+        yield f"the next ones allow for {result.next_spread}"
 
 
 def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list[str]:
@@ -140,6 +142,8 @@ def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list
         said.append(f"compared within each of {len(limits) + 1} machine states{_moved(found)}")
     if found.finding.name == _ExitCode.UNDECIDED.name and not found.oversubscribed:
         said.append(_more(found))
+    if found.finding.name in ("GONE", "WORSE") and not changes:
+        said.append("the profile is withdrawn: 'best' keeps the default until it holds again")
     if changes:
         said.append("changed since the profile was measured: " + "; ".join(changes))
     return said
@@ -181,8 +185,9 @@ def _verification_data(result: verification.VerificationResult, where: str) -> d
         "database": where,
         "changes": result.changes,
         "level": found.level,
-        "earlier_verifications": len(result.earlier),
+        "strength": {"before": asdict(result.answer.strength), "now": asdict(result.strength)},
         "session_spread": asdict(result.spread),
+        "next_session_spread": asdict(result.next_spread),
         "blocks": found.blocks,
         "planned_blocks": found.planned,
         "more_blocks": found.more,

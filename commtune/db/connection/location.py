@@ -19,9 +19,7 @@ from commtune.errors import DatabaseFault, NoAnswer, UserError
 Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
-SCHEMA = "r0009"
-#: Older revisions that lack only an index: such databases are used without an upgrade.
-_SLOWER = ("r0008",)
+SCHEMA = "r0010"
 #: The oldest revision that can be upgraded; those before it were never in a release.
 _FIRST_SCHEMA = "r0008"
 
@@ -232,7 +230,7 @@ def check_revision(revision: object, tables: Collection[str], shown: str) -> Non
         NoAnswer: the database is empty.
         DatabaseFault: it is not commtune's, or its revision is older, newer, or unknown.
     """
-    if revision == SCHEMA or revision in _SLOWER:
+    if revision == SCHEMA:
         return
     if not revision and not tables:
         raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")

@@ -12,14 +12,20 @@ from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import read_stored
-from commtune.db.damage import read_rows
+from commtune.db.damage import WHAT_TO_DO, read_rows
 from commtune.db.queries.profiles import (
+    DAYS,
     HINTED,
+    IS_WITHDRAWN,
     LARGEST,
+    NODES,
+    PAIRS,
     PROFILE,
+    SESSIONS,
     build_point,
     campaign_names,
     common_fields,
+    full_note,
     read_evidence,
     write_numbers,
 )
@@ -35,34 +41,16 @@ _MOST = 1000
 _OF_OPERATION = "p.operation = :op AND c.site = ''"
 _ASKED = f"{_OF_OPERATION} AND p.verdict <> 'likely'"
 
-#: The runs that confirmed a profile. Those of a later verification don't count, because it may
-#: have found that the profile is no longer faster.
-_BEHIND = """FROM runs r
-  WHERE r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
-    AND r.phase = 'confirm' AND r.outcome = 'ok'"""
-_CONFIRMED = f"(SELECT COUNT(DISTINCT {{what}}) {_BEHIND})"
-
-#: A comma-separated list of names up to its last comma: all characters after it are trimmed.
-_UP_TO_LAST = "RTRIM(names, REPLACE(names, ',', ''))"
-#: The number of distinct node names: a recursive query removes the last name from each list until
-#: one is left. Without a scheduler the list is empty, and counts as one unnamed machine.
-_NODES = f"""(WITH RECURSIVE lists(names) AS (
-  SELECT COALESCE(r.nodes, '') {_BEHIND}
-  UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
-  SELECT COUNT(DISTINCT SUBSTR(names, LENGTH({_UP_TO_LAST}) + 1)) FROM lists)"""
-
 _FILTERS = {
     "nodes": "p.nodes = :nodes",
     "ranks": "p.ranks = :ranks",
     "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
     "backend": "p.backend = :backend",
     "campaign": "c.name = :campaign",
-    "min_pairs": """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
-      AND NOT x.is_guard AND x.speed = 'all') >= :min_pairs""",
-    # CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
-    "min_days": _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)") + " >= :min_days",
-    "min_sessions": _CONFIRMED.format(what="r.session") + " >= :min_sessions",
-    "min_nodes": f"{_NODES} >= :min_nodes",
+    "min_pairs": f"{PAIRS} >= :min_pairs",
+    "min_days": f"{DAYS} >= :min_days",
+    "min_sessions": f"{SESSIONS} >= :min_sessions",
+    "min_nodes": f"{NODES} >= :min_nodes",
 }
 
 #: The columns that are read of every matching profile, which suffice to choose among them.
@@ -137,8 +125,7 @@ def find_candidates(
         asked: the conditions, of which those that are ``None`` don't count: ``nodes``, ``ranks``,
             ``system`` (part of its name, or its fingerprint), ``backend``, ``campaign``;
             ``min_pairs``, the least number of pairs at each of the profile's sizes; ``min_days``,
-            ``min_sessions``, ``min_nodes``, the least number of distinct days (UTC), sessions and
-            nodes of the runs that confirmed it.
+            ``min_sessions``, ``min_nodes``, the least ``Strength`` in these.
         newest: return this many, and all others of the same systems, stacks and shapes.
 
     Raises:
@@ -147,14 +134,14 @@ def find_candidates(
     names = sorted(asked, key=list(_FILTERS).index)
     given = {name: asked[name] for name in names if asked[name] is not None}
     filters = _join_filters(given)
-    # A range with too few pairs or days is left out of the answers, but it is no gap.
+    # A range that was withdrawn, or has too few pairs or days, is no answer, but no gap either.
     of_ranges = _join_filters(name for name in given if not name.startswith("min_"))
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     at = ["p.bytes_low <= :bytes AND p.bytes_high >= :bytes"]
 
-    def look() -> list[dict[str, Any]]:
-        parts = {"asked": _ASKED, "filters": filters, "at": " OR ".join(at)}
+    def look(state: str = f"NOT {IS_WITHDRAWN}") -> list[dict[str, Any]]:
+        parts = {"asked": f"{_ASKED} AND {state}", "filters": filters, "at": " OR ".join(at)}
         only = _NEWEST.format(**parts) if newest else ""
         statement = _CANDIDATES.format(newest=only, **parts)
         found = rows(statement, {**values, "limit": limit, "newest": newest})
@@ -164,6 +151,8 @@ def find_candidates(
     if len(found) < limit and (beside := _beside_gaps(rows, of_ranges, values)):
         at += beside
         found = look()
+    if not found and (withdrawn := look(IS_WITHDRAWN)):
+        raise _explain_withdrawal(read_answers(rows, [withdrawn[0]["id"]], bytes))
     if not found:
         raise _explain_no_answer(rows, str(op), bytes, given)
     return found
@@ -247,10 +236,11 @@ def _best_row(
     nearest: int | None = size
     if size not in inside:
         nearest = min(inside or sizes, key=lambda known: size_distance(known, size), default=None)
-    names = ("system_fingerprint", "stack_fingerprint", "level", "minimum_gain", "note")
+    names = ("system_fingerprint", "stack_fingerprint", "level", "minimum_gain")
     return BestRow(
         **common_fields(row),
         **{name: row[name] for name in names},
+        note=full_note(row),
         **measured,
         conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,
@@ -292,6 +282,16 @@ def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str
         for end, found in ends.items()
         if found
     ]
+
+
+def _explain_withdrawal(withdrawn: Sequence[BestRow]) -> NoAnswer:
+    if not withdrawn:
+        return NoAnswer("every profile for this is damaged", hint=WHAT_TO_DO)
+    profile = f"{withdrawn[0].campaign}/{withdrawn[0].name}"
+    return NoAnswer(
+        f"keep the default: profile {profile} was withdrawn ({withdrawn[0].note})",
+        hint=f"measure it again: commtune verify {profile}",
+    )
 
 
 def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:

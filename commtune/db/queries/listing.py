@@ -12,7 +12,7 @@ from typing import Any
 from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.profiles import LARGEST, write_numbers
+from commtune.db.queries.profiles import LARGEST, VERIFIED, write_numbers
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.model import Outcome, Phase
 
@@ -69,13 +69,11 @@ WHERE m.run_id IN ({runs}) AND m.canary_s IS NOT NULL ORDER BY m.run_id, m.place
 """
 
 
-_VERIFIED = """
+_VERIFIED = f"""
 SELECT p.id FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
 JOIN systems s ON s.id = c.system_id
-WHERE s.fingerprint = :system AND p.verdict = 'faster' AND EXISTS (
-  SELECT 1 FROM runs r WHERE r.campaign_id = c.id AND r.phase = 'verify'
-  AND r.configuration_id = p.configuration_id
-) ORDER BY p.id DESC LIMIT :most
+WHERE s.fingerprint = :system AND p.verdict = 'faster' AND EXISTS (SELECT 1 {VERIFIED})
+ORDER BY p.id DESC LIMIT :most
 """
 
 

@@ -16,8 +16,17 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
 from commtune.errors import DatabaseFault, UnknownName
-from commtune.formatting import list_first
-from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.formatting import format_day, list_first
+from commtune.model import (
+    Conditions,
+    Configuration,
+    Interval,
+    PointEvidence,
+    Profile,
+    Strength,
+    Verdict,
+    VerificationVerdict,
+)
 from commtune.model.effects import VariableEffect
 from commtune.model.profile import RangeBoundary
 
@@ -25,13 +34,53 @@ HINTED = 6
 #: The largest integer of SQLite.
 LARGEST = 2**63 - 1
 
-PROFILE = """
+#: The verifications of a profile since it was made, under the conditions of its campaign.
+VERIFIED = """FROM verifications v
+  WHERE v.campaign_id = p.campaign_id AND v.configuration_id = p.configuration_id
+    AND v.profile = p.name AND v.ended_at > p.created"""
+#: The last of these that came to a finding.
+LAST = f"(SELECT v.{{}} {VERIFIED} AND v.finding <> 'undecided' ORDER BY v.id DESC LIMIT 1)"
+IS_WITHDRAWN = f"COALESCE({LAST.format('finding')}, '') IN ('gone', 'worse')"
+
+#: The runs that confirmed a profile, and those of verifications that found that it holds.
+_BEHIND = f"""FROM runs r
+  WHERE r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
+    AND r.outcome = 'ok' AND (r.phase = 'confirm' OR r.phase = 'verify' AND EXISTS (
+      SELECT 1 {VERIFIED} AND v.finding = 'holds'
+        AND r.block BETWEEN v.first_block AND v.last_block))"""
+_CONFIRMED = f"(SELECT COUNT(DISTINCT {{what}}) {_BEHIND})"
+
+#: A comma-separated list of names up to its last comma: all characters after it are trimmed.
+_UP_TO_LAST = "RTRIM(names, REPLACE(names, ',', ''))"
+#: The number of distinct node names: a recursive query removes the last name from each list until
+#: one is left. Without a scheduler the list is empty, and counts as one unnamed machine.
+NODES = f"""(WITH RECURSIVE lists(names) AS (
+  SELECT COALESCE(r.nodes, '') {_BEHIND}
+  UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
+  SELECT COUNT(DISTINCT SUBSTR(names, LENGTH({_UP_TO_LAST}) + 1)) FROM lists)"""
+
+PAIRS = """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
+      AND NOT x.is_guard AND x.speed = 'all')"""
+# CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
+DAYS = _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)")
+SESSIONS = _CONFIRMED.format(what="r.session")
+
+_STRENGTH = f"""
+SELECT p.id, COALESCE({PAIRS}, 0) AS pairs, {DAYS} AS days, {SESSIONS} AS sessions,
+       {NODES} AS node_count, (SELECT COUNT(*) {VERIFIED}) AS verifications,
+       {LAST.format("finding")} AS last_finding, {LAST.format("ended_at")} AS last_verified
+FROM profiles p WHERE p.id = :id
+"""
+
+PROFILE = f"""
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
-       p.verdict, p.level, p.minimum_gain, p.note, p.conditions, p.simulated, p.created,
+       CASE WHEN {IS_WITHDRAWN} THEN 'withdrawn' ELSE p.verdict END AS verdict,
+       p.level, p.minimum_gain, p.note, p.conditions, p.simulated, p.created,
+       {LAST.format("finding")} AS last_finding, {LAST.format("ended_at")} AS last_verified,
        g.environment,
        c.id AS campaign_id, c.name AS campaign, c.site AS site,
        s.name AS system, s.fingerprint AS system_fingerprint,
-       k.text AS stack, k.fingerprint AS stack_fingerprint{more}
+       k.text AS stack, k.fingerprint AS stack_fingerprint{{more}}
 FROM profiles p
 JOIN configurations g ON g.id = p.configuration_id
 JOIN campaigns c ON c.id = p.campaign_id
@@ -79,11 +128,13 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
         if not evidence:
             raise DamagedRows(f"profile {ref}")
         row = found[0]
+        strength = read_strength(rows, row["id"])
     return ProfileAnswer(
         id=row["id"],
         campaign=row["campaign"],
         profile=_whole(row, evidence[row["id"]], with_details),
         **where_measured(row),
+        strength=strength,
         created=row["created"],
         space=row["space"],
         level=row["settings"].get("level"),
@@ -140,6 +191,13 @@ def read_evidence(
     return found
 
 
+def read_strength(rows: Rows, number: int) -> Strength:
+    """Returns what the profile with this row number rests on."""
+    (found,) = read_rows(rows(_STRENGTH, {"id": number}), "profiles")
+    names = ("pairs", "days", "sessions", "verifications", "last_finding", "last_verified")
+    return Strength(**{name: found[name] for name in names}, nodes=found["node_count"])
+
+
 def write_numbers(numbers: Iterable[int]) -> str:
     """Returns integers as a list for an SQL statement."""
     return ", ".join(str(int(number)) for number in numbers)
@@ -164,6 +222,15 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     further = ("bytes_low", "bytes_high", "simulated", "created", "system", "stack")
     known = {name: row[name] for name in (*names, *further)}
     return {"configuration": Configuration(row["environment"]), **known}
+
+
+def full_note(row: Mapping[str, Any]) -> str:
+    """Returns the note of a profile, with what its last verification found other than stated."""
+    finding, note = row["last_finding"], row["note"]
+    if finding in (None, VerificationVerdict.HOLDS):
+        return str(note)
+    found = f"verified {format_day(row['last_verified'])}: {finding}"
+    return "; ".join(filter(None, [found, note]))
 
 
 def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +261,8 @@ def _whole(
 ) -> Profile:
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
-        **{name: row[name] for name in (*names, "level", "minimum_gain", "note", "simulated")},
+        **{name: row[name] for name in (*names, "level", "minimum_gain", "simulated")},
+        note=full_note(row),
         configuration=Configuration(row["environment"]),
         verdict=Verdict(row["verdict"]),
         points=tuple(build_point(point) for point in evidence if not point["is_guard"]),

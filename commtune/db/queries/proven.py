@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
-from commtune.db.queries.profiles import PROFILE, campaign_names, common_fields, read_evidence
+from commtune.db.queries.profiles import (
+    IS_WITHDRAWN,
+    PROFILE,
+    campaign_names,
+    common_fields,
+    read_evidence,
+)
 from commtune.db.records import StoredProfile
 from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UnknownName
@@ -15,8 +21,8 @@ from commtune.model import Workload
 #: The most profiles that are read, the newest ones.
 _MOST = 1000
 
-_WHERE = """
-WHERE p.verdict = 'faster' AND NOT p.simulated {of}
+_WHERE = f"""
+WHERE p.verdict = 'faster' AND NOT {IS_WITHDRAWN} AND NOT p.simulated {{of}}
 ORDER BY p.created DESC, p.id DESC LIMIT :limit
 """
 _COST = """

@@ -14,6 +14,7 @@ from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
 from commtune.db.lock_owner import living_holders
+from commtune.db.queries.profiles import IS_WITHDRAWN
 from commtune.db.records import BestGain, CampaignSummary
 from commtune.db.shapes import RunState
 from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage
@@ -54,6 +55,7 @@ SELECT * FROM (
          ROW_NUMBER() OVER (PARTITION BY p.campaign_id ORDER BY x.low DESC) AS place
   FROM profiles p JOIN profile_points x ON x.profile_id = p.id
   WHERE {{wanted}} AND NOT x.is_guard AND p.verdict = 'faster' AND x.verdict = 'faster'
+    AND NOT {IS_WITHDRAWN}
     AND x.bytes BETWEEN p.bytes_low AND p.bytes_high
     AND ({_IS_OVERALL.format("x")} OR NOT EXISTS (
       SELECT 1 FROM profile_points o WHERE o.profile_id = x.profile_id AND o.bytes = x.bytes

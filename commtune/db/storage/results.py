@@ -1,4 +1,4 @@
-"""Stores a campaign's blocks, executions, decisions, conclusions and profiles."""
+"""Stores a campaign's blocks, executions, decisions, conclusions, profiles and verifications."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from commtune.db.tables import (
     EXECUTIONS,
     PROFILE_POINTS,
     PROFILES,
+    VERIFICATIONS,
 )
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
@@ -30,7 +31,7 @@ _T = TypeVar("_T")
 
 
 class StoredCourse(Transactions):
-    """The blocks, executions, decisions, conclusions and profiles of campaigns.
+    """The blocks, executions, decisions, conclusions, profiles and verifications of campaigns.
 
     A part of ``tuner.ports.Store``.
     """
@@ -145,6 +146,26 @@ class StoredCourse(Transactions):
             if _contents(connection, campaign_id) == before:
                 replaced.rollback()
 
+    @waits_for_database
+    def add_verification(self, campaign_id: int, made: model.VerificationRecord) -> None:
+        """Stores a verification in the campaign that has its runs."""
+        with self._write() as connection:
+            number = configuration_row(connection, made.configuration)
+            values = {**vars(made), "campaign_id": campaign_id, "configuration_id": number}
+            del values["configuration"]
+            connection.execute(insert(VERIFICATIONS).values(values))
+
+    def verifications(self, campaign_id: int) -> list[model.VerificationRecord]:
+        """Returns the verifications of which a campaign has the runs, oldest first."""
+        rows = self._rows(
+            select(VERIFICATIONS, CONFIGURATIONS.c.environment)
+            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == VERIFICATIONS.c.configuration_id)
+            .where(VERIFICATIONS.c.campaign_id == campaign_id)
+            .order_by(VERIFICATIONS.c.id),
+            "verifications",
+        )
+        return [_verification(row) for row in rows]
+
 
 def _contents(connection: Connection, campaign_id: int) -> Sequence[Any]:
     """Returns what is stored of a campaign's profiles, without numbers and dates."""
@@ -153,6 +174,15 @@ def _contents(connection: Connection, campaign_id: int) -> Sequence[Any]:
     joined = PROFILES.outerjoin(PROFILE_POINTS, PROFILE_POINTS.c.profile_id == PROFILES.c.id)
     asked = select(*columns).select_from(joined).where(PROFILES.c.campaign_id == campaign_id)
     return connection.execute(asked.order_by(PROFILES.c.id, PROFILE_POINTS.c.place)).all()
+
+
+def _verification(row: Any) -> model.VerificationRecord:
+    names = ("profile", "first_block", "last_block", "share", "session_spread", "ended_at")
+    return model.VerificationRecord(
+        configuration=model.Configuration(row.environment),
+        finding=model.VerificationVerdict(row.finding),
+        **{name: getattr(row, name) for name in names},
+    )
 
 
 def _execution(row: Any) -> model.Execution:

@@ -10,11 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 from commtune.errors import UserError
-from commtune.model import FEWEST_PAIRS, Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model import (
+    FEWEST_PAIRS,
+    Configuration,
+    Interval,
+    PointEvidence,
+    Profile,
+    Verdict,
+    VerificationVerdict,
+)
 from commtune.tuner.confirmation.comparison import Rules, compare_candidate, more_pairs
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.blocks import Blocks
@@ -23,16 +30,6 @@ from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
 #: The shares of machine states count as different if one differs by more than this.
 OTHER_SHARES = 0.1
-
-
-class VerificationVerdict(StrEnum):
-    """The verdict of a verification on a size, or on a profile."""
-
-    HOLDS = "holds"
-    WEAKER = "weaker"
-    GONE = "gone"
-    WORSE = "worse"
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commtune.errors import AllocationOver
-from commtune.model import Configuration, Outcome, Phase, PointEvidence, Run
+from commtune.model import (
+    Configuration,
+    Outcome,
+    Phase,
+    PointEvidence,
+    Run,
+    VerificationRecord,
+    VerificationVerdict,
+)
 from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
@@ -52,7 +60,7 @@ class Verification:
         oversubscribed: whether there were more ranks than cores, so that times mean nothing.
     """
 
-    finding: claims.VerificationVerdict
+    finding: VerificationVerdict
     sizes: tuple[claims.SizeVerification, ...]
     points: tuple[PointEvidence, ...]
     level: float
@@ -71,7 +79,7 @@ class Verification:
     @property
     def more(self) -> int | None:
         """About how many more blocks would decide the undecided size that needs fewest."""
-        open_ = [s for s in self.sizes if s.finding is claims.VerificationVerdict.UNDECIDED]
+        open_ = [s for s in self.sizes if s.finding is VerificationVerdict.UNDECIDED]
         known = [s.more for s in open_ if s.more is not None]
         return max(1, min(known)) if known else None
 
@@ -121,6 +129,27 @@ class VerifyPhase:
         except AllocationOver:
             stopped = "time"
         return self._verification(stopped)
+
+    def record(
+        self, profile: str, finding: VerificationVerdict, ended_at: float
+    ) -> VerificationRecord:
+        """Returns what is stored of the verification after ``run``.
+
+        Args:
+            profile: its name.
+            ended_at: seconds since 1970.
+        """
+        rules = self._rules()
+        return VerificationRecord(
+            profile=profile,
+            configuration=self._claim.configuration,
+            finding=finding,
+            first_block=self._first_block,
+            last_block=self._runner.blocks - 1,
+            share=rules.share,
+            session_spread=rules.spread,
+            ended_at=ended_at,
+        )
 
     def run_s(self) -> float:
         """Returns the wall seconds of a median run."""
@@ -213,10 +242,10 @@ class VerifyPhase:
         last = failed[-1] if failed else None
         finding, speeds = claims.judge_profile(judged.sizes, self._rules()), self._speeds()
         if stopped == "failing":
-            finding = claims.VerificationVerdict.WORSE
+            finding = VerificationVerdict.WORSE
         oversubscribed = any(run.oversubscribed for run in self._fresh())
         return Verification(
-            finding=claims.VerificationVerdict.UNDECIDED if oversubscribed else finding,
+            finding=VerificationVerdict.UNDECIDED if oversubscribed else finding,
             sizes=judged.sizes,
             points=judged.points,
             level=self._rules().interval_level,

@@ -53,6 +53,7 @@ def fill(store: Store) -> None:
     store.add_execution(campaign_id, given.execution())
     store.conclude(campaign_id, Conclusion())
     store.save_profiles(campaign_id, [given.profile()])
+    store.add_verification(campaign_id, given.verification())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -41,6 +42,8 @@ from commtune.model import (
     RunResult,
     Timing,
     Verdict,
+    VerificationRecord,
+    VerificationVerdict,
     Workload,
 )
 from commtune.tuner import ports
@@ -214,6 +217,21 @@ def profile(name: str = "allreduce-large", **changes: Any) -> Profile:
         ),
         **changes,
     )
+
+
+def verification(**changes: Any) -> VerificationRecord:
+    """A verification of ``profile`` that holds, after it was made."""
+    made = VerificationRecord(
+        profile="allreduce-large",
+        configuration=TUNED,
+        finding=VerificationVerdict.HOLDS,
+        first_block=4,
+        last_block=9,
+        share=0.15,
+        session_spread=0.2,
+        ended_at=time.time() + 1,
+    )
+    return replace(made, **changes)
 
 
 def begin(store: Store, record: CampaignRecord | None = None) -> int:

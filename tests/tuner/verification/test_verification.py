@@ -9,12 +9,11 @@ import pytest
 from stated_profiles import PROFILE, SIZES, point, profile
 
 from commtune.errors import UserError
-from commtune.model import DEFAULT, Interval, Profile, Verdict
+from commtune.model import DEFAULT, Interval, Profile, Verdict, VerificationVerdict
 from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.verification.claims import (
     Claim,
     SizeVerification,
-    VerificationVerdict,
     _judge_claimed,
     _judge_promised,
     is_clear,
