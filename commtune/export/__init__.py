@@ -118,13 +118,15 @@ _UNGUARDED = [
 def _refuse_without_gain(document: ExportDocument, *, accept_likely: bool) -> None:
     profile = document.profile
     refuse_simulated(profile, f"profile {profile.name}")
+    again = "measure it again: commtune verify "
+    again += shlex.quote(f"{document.campaign}/{profile.name}")
+    if profile.verdict is Verdict.WITHDRAWN:
+        raise ExportRefused(f"profile {profile.name} was withdrawn ({profile.note})", hint=again)
     if profile.verdict is Verdict.LIKELY:
         if not accept_likely:
-            reference = shlex.quote(f"{document.campaign}/{profile.name}")
             raise ExportRefused(
                 f"profile {profile.name} is {profile.note or describe_verdict(profile.verdict)}",
-                hint=f"measure it again: commtune verify {reference}\n"
-                "or take it as it is, with a warning in the file: --accept likely",
+                hint=f"{again}\nor take it as it is, with a warning in the file: --accept likely",
             )
         return
     if profile.verdict is not Verdict.FASTER or profile.configuration.is_default:

@@ -1,4 +1,4 @@
-"""Adds the table of verifications, with the finding and the blocks of each."""
+"""Adds the table of verifications, and an index to count the runs behind a profile."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -34,3 +34,4 @@ def upgrade() -> None:
     )
     indexed = ["campaign_id", "configuration_id", "profile", "id", "finding"]
     op.create_index("ix_verifications_profile", "verifications", indexed)
+    op.create_index("ix_runs_configuration", "runs", ["campaign_id", "configuration_id"])

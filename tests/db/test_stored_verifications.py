@@ -1,0 +1,83 @@
+"""A verification that holds makes a profile stronger; one that is gone or worse withdraws it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import database_values as given
+import pytest
+from best_rows import best_profiles
+
+from commtune.app.profiles.use import export_profile
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.summaries import list_summaries
+from commtune.db.storage.store import Store
+from commtune.errors import ExportRefused, NoAnswer
+from commtune.formatting import format_day
+from commtune.model import Phase, Strength, Verdict, VerificationVerdict
+
+
+def test_verifications_that_hold_make_a_profile_stronger(url: str, store: Store) -> None:
+    campaign = given.begin(store)
+    for day, phase in enumerate((Phase.CONFIRM, Phase.VERIFY, Phase.VERIFY)):
+        run = given.request(f"r{day}", phase=phase, block=4 + day)
+        at = 1_700_000_000.0 + 86400 * day
+        given.add_run(store, campaign, run, f"s{day}", started_at=at, nodes=(f"n{day}",))
+    store.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
+
+    def strength() -> Strength:
+        return load_profile(url, "shm/allreduce-large").strength
+
+    assert strength() == Strength(pairs=7, days=1, sessions=1, nodes=1)
+    asked: dict[str, Any] = {"ranks": 2, "min_days": 2, "min_sessions": 2, "min_nodes": 2}
+    with pytest.raises(NoAnswer, match="min days 2"):
+        best_profiles(url, "allreduce", 4096, **asked)
+    held = given.verification(first_block=5, last_block=5)
+    for one in (
+        held,
+        replace(held, profile="another"),
+        replace(held, first_block=6, last_block=6, finding=VerificationVerdict.WEAKER),
+        replace(held, finding=VerificationVerdict.UNDECIDED),
+    ):
+        store.add_verification(campaign, one)
+    assert strength() == Strength(7, 2, 2, 2, 3, VerificationVerdict.WEAKER, held.ended_at)
+    (row,) = best_profiles(url, "allreduce", 4096, **asked)
+    assert row.note == f"verified {format_day(held.ended_at)}: weaker; steady"
+
+
+@pytest.mark.parametrize("finding", [VerificationVerdict.GONE, VerificationVerdict.WORSE])
+def test_a_profile_that_was_found_harmful_or_useless_is_withdrawn(
+    url: str, store: Store, finding: VerificationVerdict
+) -> None:
+    campaign = given.begin(store)
+    store.save_profiles(campaign, [given.profile()])
+    asked: dict[str, Any] = {"ranks": 2, "campaign": "shm"}
+    found = given.verification(finding=finding)
+    store.add_verification(campaign, found)
+    store.add_verification(campaign, replace(found, finding=VerificationVerdict.UNDECIDED))
+    day = format_day(found.ended_at)
+    withdrawn = f"keep the default.*shm/allreduce-large was withdrawn .verified {day}: {finding};"
+    with pytest.raises(NoAnswer, match=withdrawn) as refused:
+        best_profiles(url, "allreduce", 4096, **asked)
+    assert refused.value.hint == "measure it again: commtune verify shm/allreduce-large"
+    assert load_profile(url, "shm/allreduce-large").profile.verdict is Verdict.WITHDRAWN
+    assert [one.verdict for one in find_profiles(url, "shm")] == ["withdrawn"]
+    assert [one.best for one in list_summaries(url) if one.name == "shm"] == [None]
+    with pytest.raises(ExportRefused, match=f"was withdrawn .verified {day}: {finding}"):
+        export_profile(load_profile(url, "shm/allreduce-large"), "env", None)
+    store.add_verification(campaign, replace(found, finding=VerificationVerdict.HOLDS))
+    (row,) = best_profiles(url, "allreduce", 4096, **asked)
+    assert (row.verdict, row.note) == ("faster", "steady")
+
+
+def test_a_profile_that_was_confirmed_again_is_not_withdrawn(url: str, store: Store) -> None:
+    campaign = given.begin(store)
+    store.save_profiles(campaign, [given.profile()])
+    ended_at = time.time()
+    gone = given.verification(finding=VerificationVerdict.GONE, ended_at=ended_at)
+    store.add_verification(campaign, gone)
+    store.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
+    (row,) = best_profiles(url, "allreduce", 4096, ranks=2, campaign="shm")
+    assert row.verdict == "faster"
