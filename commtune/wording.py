@@ -41,9 +41,9 @@ def format_finding(finding: StrEnum | str) -> str:
     return INCONCLUSIVE if finding == Verdict.UNDECIDED else str(finding)
 
 
-def describe_verdict(verdict: Verdict) -> str:
-    """Words the verdict on a speedup: ``faster``, ``no speedup shown``, ..."""
-    words = {Verdict.DEFAULT: "no speedup shown", Verdict.LIKELY: "likely, not proven"}
+def describe_verdict(verdict: StrEnum | str) -> str:
+    """Words the verdict on a speedup: ``faster``, ``speedup ruled out``, ``inconclusive``, ..."""
+    words = {"default": "speedup ruled out", "likely": "likely, not proven"}
     return words.get(verdict) or format_finding(verdict)
 
 

@@ -24,7 +24,7 @@ from commtune.export.rules.rule_file import RuleFormat, describe_rules
 from commtune.export.rules.table import RuleTable
 from commtune.formatting import describe_speedup
 from commtune.model import Backend, Operation, Profile, Verdict
-from commtune.wording import INCONCLUSIVE, describe_verdict
+from commtune.wording import describe_verdict
 
 __all__ = ["ExportDocument", "render_profile", "render_rule_module"]
 
@@ -130,11 +130,9 @@ def _refuse_without_gain(document: ExportDocument, *, accept_likely: bool) -> No
             )
         return
     if profile.verdict is not Verdict.FASTER or profile.configuration.is_default:
-        undecided = profile.verdict is Verdict.UNDECIDED
-        shown = INCONCLUSIVE if undecided else "no speedup was shown"
         raise ExportRefused(
-            f"profile {profile.name} is not faster than the default ({shown}): "
-            "there is nothing to export",
+            f"profile {profile.name} is not faster than the default "
+            f"({describe_verdict(profile.verdict)}): there is nothing to export",
             hint="keep the default, or continue the campaign with a larger budget",
         )
 

@@ -15,7 +15,7 @@ from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
 from commtune.documents.files import writing_file
 from commtune.documents.quantities import format_bandwidth
-from commtune.model import Configuration, Verdict
+from commtune.model import Configuration
 from commtune.report import points, recommendations, timeline
 from commtune.report.earlier_campaigns import describe_learned
 from commtune.report.figures import evidence
@@ -241,12 +241,9 @@ def _time(seconds: float) -> str:
 def _verdict(point: SizePoint) -> str:
     if not point.is_judged:
         return "too few pairs"
-    if point.evidence.verdict is Verdict.FASTER:
-        return "faster"
-    if point.evidence.is_slower:
-        return wording.describe_finding(point.evidence)
-    if point.evidence.verdict is Verdict.DEFAULT:
-        return "not worth it"
+    found = wording.describe_finding(point.evidence)
+    if found != wording.INCONCLUSIVE:
+        return found
     if point.more_pairs > _MANY_PAIRS:
         return "inconclusive: thousands more pairs"
     if point.more_pairs:

@@ -104,7 +104,7 @@ def test_what_is_decided_at_the_size_counts_not_what_is_elsewhere_in_the_range(
     stored(store, "one", ruled_out)
     stored(store, "other", harmless)
     assert names(url, capsys) == ["one/a", "other/b"]
-    assert ": no speedup shown at 64 KiB; " in asked(url, capsys)[-1]
+    assert ": inconclusive at 64 KiB; " in asked(url, capsys)[-1]
 
 
 def test_many_newer_doubts_hide_no_gain(

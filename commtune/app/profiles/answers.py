@@ -27,6 +27,7 @@ from commtune.db.connection.reader import keep_open
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.errors import NoAnswer
 from commtune.model import Operation, Verdict
+from commtune.wording import describe_verdict
 
 #: The most answers to a question; further ones are of other machines, ranks or software.
 MOST_ANSWERS = 5
@@ -167,5 +168,6 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
         return f"use profile {row.campaign}/{row.name}"
     if told["answer"] == Answer.NEIGHBOURS_DISAGREE:
         return "not measured; the neighbours disagree"
-    why = "a speedup was ruled out" if told["reason"] == "ruled-out" else told["why"]
+    ruled_out = describe_verdict(Verdict.DEFAULT)
+    why = ruled_out if told["reason"] == "ruled-out" else told["why"]
     return f"keep the default ({why})"

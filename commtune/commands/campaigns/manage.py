@@ -106,7 +106,7 @@ def _list_profiles(profiles: list[stored.StoredProfile]) -> str:
             "operation": one.operation,
             "sizes": text.format_sizes(one.bytes_low, one.bytes_high),
             "ranks": text.format_ranks(one.ranks, one.nodes),
-            "verdict": wording.format_finding(one.verdict),
+            "verdict": wording.describe_verdict(one.verdict),
         }
         for one in profiles
     ]

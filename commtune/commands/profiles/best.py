@@ -42,8 +42,6 @@ from commtune.wording import (
 
 #: Answers below the first one in words; of a command, letters.
 _OTHERS, _LONGEST = 5, 100
-#: Why the default stays.
-_DEFAULT_STAYS = {Standing.NONE: "speedup ruled out", Standing.OPEN: INCONCLUSIVE}
 
 
 def best_command(
@@ -296,6 +294,7 @@ def _finding(row: BestRow) -> str:
         return f"speedup {text.describe_speedup(surest.gain, surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
-        slower = [describe_finding(point) for point in row.sure_points if point.is_slower]
-        return f"{slower[0] if slower else 'no speedup shown'}{at}"
-    return f"keep the default, {_DEFAULT_STAYS[found]}{at}"
+        slowest = min(row.sure_points, key=lambda point: point.gain.low)
+        return f"{describe_finding(slowest)}{at}"
+    shown = Verdict.DEFAULT if found is Standing.NONE else Verdict.UNDECIDED
+    return f"keep the default, {describe_verdict(shown)}{at}"
