@@ -11,6 +11,9 @@ from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
 
 #: The most bytes that are shown in addition to a whole number of units.
 _LITTLE = 64
+#: With fewer pairs, what is said to be found in 9 of 10 cases is found in as few as 7 where
+#: disturbances are rare (docs/method.md).
+_FEW_PAIRS = 15
 
 
 def each_by_itself(level: float | None) -> str:
@@ -140,13 +143,16 @@ def describe_speedup(
     return f"{format_speedup(speedup, fewest)} at {format_size(size)}{state}"
 
 
-def describe_detectable(gain: float, where: str = "") -> str:
+def describe_detectable(gain: float, where: str = "", pairs: int | None = None) -> str:
     """Describes the minimum detectable effect (a share) with its power.
 
     Args:
         where: its size, such as `` at 8 B``; empty if that is clear.
+        pairs: the pairs that tell the noise, if known. Few may have met no rare disturbance.
     """
-    return f"minimum detectable effect {format_percent(gain)}{where} (found in 9 of 10 cases)"
+    few = "" if pairs is None or pairs >= _FEW_PAIRS else f", by the noise of {pairs} pairs"
+    said = f"minimum detectable effect {format_percent(gain)}{where}"
+    return f"{said} (found in 9 of 10 cases{few})"
 
 
 def describe_aggressor(aggressor: Aggressor) -> str:

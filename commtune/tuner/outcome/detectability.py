@@ -52,7 +52,7 @@ def _describe_rest(
 ) -> str:
     compared = {point.bytes for point in points} & set(sizes)
     known = {size: point for size, point in overall_points(points).items() if size in sizes}
-    could = _describe_power(sizes, found)
+    could = _describe_power(sizes, found, known)
     at = f"at {formatting.format_size(sizes[0])}" if len(sizes) == 1 else ""
     if not compared:
         # No candidate for these sizes was left after ablation.
@@ -82,12 +82,15 @@ def is_ruled_out(size: int, points: Sequence[PointEvidence], minimum_gain: float
     return point is not None and point.gain.high - 1 < minimum_gain
 
 
-def _describe_power(sizes: Sequence[int], found: Mapping[int, float]) -> str:
+def _describe_power(
+    sizes: Sequence[int], found: Mapping[int, float], known: Mapping[int, PointEvidence]
+) -> str:
     here = [size for size in sizes if size in found]
     if not here:
         return ""
     worst = max(here, key=lambda size: found[size])
-    return formatting.describe_detectable(found[worst], _of(worst, sizes))
+    pairs = known[worst].gain.pairs if worst in known else None
+    return formatting.describe_detectable(found[worst], _of(worst, sizes), pairs)
 
 
 def _of(size: int, sizes: Sequence[int]) -> str:
