@@ -58,7 +58,7 @@ class VariableEffect:
     Attributes:
         names: the variables that it sets, with their values in ``values``.
         kept: whether it stayed in the configuration.
-        points: ratios of the times without and with it (above 1 it helps), 95 % intervals each.
+        points: ratios of the times without and with it (above 1 it helps); simultaneous 95 % CI.
         name: the parameter's name in the space.
     """
 

@@ -18,6 +18,7 @@ from commtune.spaces.space import Space
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
     Estimate,
+    corrected_level,
     interval_of_ratio,
     t_quantile,
 )
@@ -79,13 +80,15 @@ def _effects_by_size(
     fast: Configuration,
     speeds: MachineStates,
 ) -> tuple[SizeEffect, ...]:
-    """Returns the ratio slow/fast at each size over all machine states, with 95 % intervals.
+    """Returns the ratio slow/fast at each size over all machine states.
 
-    Sizes with a single pair are absent.
+    The intervals of all sizes hold simultaneously, at 95 %. Sizes with a single pair are absent.
     """
+    strata = pair_by_size(blocks, slow, fast, speeds)
+    level = corrected_level(0.95, len(strata))
     return tuple(
-        SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, 0.95)))
-        for size, parts in pair_by_size(blocks, slow, fast, speeds).items()
+        SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, level)))
+        for size, parts in strata.items()
         if (mean := estimate_pairs([*parts.values()])) is not None
     )
 
