@@ -146,7 +146,7 @@ _NAMES: Mapping[Any, str] = {
     Seconds | None: "canary_after_s canary_s end_s first_call_s wall_s",
     Time | None: "default_s max_s mean_s median_s min_s p95_s shortest_s tuned_s",
     str: """
-        boot_id campaign content_key detail fingerprint folder host key label name note origin
+        boot_id campaign content_key detail fingerprint folder host key name note origin
         output_tail profile reason run run_id session site space_key speed stack stack_fingerprint
         system system_fingerprint text why word words""",
     str | None: "backend became distance dtype node_names started",

@@ -122,7 +122,6 @@ TRIALS = sa.Table(
     _column("number", sa.Integer()),
     _column("configuration_id", sa.ForeignKey("configurations.id")),
     _column("origin", sa.String(32)),
-    _column("label", sa.Text),
     _column("created", sa.Double()),
     sa.UniqueConstraint("campaign_id", "number"),
 )

@@ -100,6 +100,7 @@ def test_an_upgrade_adds_the_index_that_counts_runs(own_url: str) -> None:
     with closing(open_database(own_url)) as database:
         with database.write() as connection:
             connection.execute(text("DROP TABLE verifications"))
+            connection.execute(text("ALTER TABLE trials ADD COLUMN label TEXT"))
             connection.execute(text("DROP INDEX ix_runs_configuration"))
             connection.execute(text(f"DROP INDEX {name}"))
             connection.execute(text(f"CREATE INDEX {name} ON runs (campaign_id, state, outcome)"))

@@ -32,7 +32,7 @@ _FILTERS = {
 }
 
 _TRIALS = """
-SELECT t.number, t.origin, t.label, t.created, g.environment,
+SELECT t.number, t.origin, t.created, g.environment,
        COALESCE(n.runs, 0) AS runs, COALESCE(n.runs_ok, 0) AS runs_ok
 FROM trials t JOIN configurations g ON g.id = t.configuration_id
 LEFT JOIN (
@@ -115,7 +115,6 @@ class TrialLine:
     Attributes:
         number: number in the campaign; 0 is the default.
         origin: its source, such as ``sampler``.
-        label: a user's name for it.
         created: seconds since 1970.
         environment: the configuration; empty for the default.
         runs, runs_ok: number of stored runs, and of the successful ones of these.
@@ -123,7 +122,6 @@ class TrialLine:
 
     number: int
     origin: str
-    label: str
     created: float
     environment: Mapping[str, str]
     runs: int

@@ -35,8 +35,7 @@ class StoredTrials(Transactions):
         Raises:
             DatabaseFault: the number belongs to another configuration.
         """
-        # The column remains in the schema, but labels are no longer used.
-        values = {"origin": origin, "label": "", "created": time.time()}
+        values = {"origin": origin, "created": time.time()}
         key = {"campaign_id": campaign_id, "number": number}
         with self._write() as connection:
             wanted = configuration_row(connection, configuration)
