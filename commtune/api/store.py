@@ -169,7 +169,7 @@ class Store:
             system: part of a system's name, or its fingerprint.
             min_pairs: fewest pairs of runs for the speedup at each of the profile's sizes.
             min_days, min_sessions, min_nodes: fewest different days (UTC), sessions and nodes of
-                the confirmation of its configuration.
+                the runs that it rests on.
             accept_likely: return a profile with verdict ``likely``, which is not proven, if there
                 is one and the default would stay only for lack of evidence.
 

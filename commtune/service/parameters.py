@@ -94,9 +94,11 @@ _BACKEND = word_parameter("backend", "what ranks communicated by", list(Backend)
 CAMPAIGN = text_parameter("campaign", "only from this campaign")
 _OTHERS = word_parameter("others", "explained: they come with what explains them", ["explained"])
 _MIN_PAIRS = _number_parameter("min_pairs", "with so many pairs at each size, at least", 1)
-_MIN_DAYS = _number_parameter("min_days", "confirmed on so many days, at least", 1)
-_MIN_SESSIONS = _number_parameter("min_sessions", "confirmed in so many sessions, at least", 1)
-_MIN_NODES = _number_parameter("min_nodes", "confirmed on so many different nodes, at least", 1)
+_MIN_DAYS = _number_parameter("min_days", "confirmed or verified on so many days, at least", 1)
+_MIN_SESSIONS = _number_parameter(
+    "min_sessions", "confirmed or verified in so many sessions, at least", 1
+)
+_MIN_NODES = _number_parameter("min_nodes", "confirmed or verified on so many nodes, at least", 1)
 #: The conditions of ``find_candidates``.
 FILTERS = (
     _RANKS,

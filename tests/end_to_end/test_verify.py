@@ -123,6 +123,21 @@ def test_a_real_gain_holds_and_is_stored_with_its_campaign(commtune: CommandLine
     assert planned[0] == found["blocks"]
     assert commtune.query("SELECT finished, settings, folder FROM campaigns") == before
     assert commtune.query("SELECT COUNT(*) FROM locks") == [(0,)]
+    assert commtune.query("SELECT profile, finding FROM verifications") == [("real", "holds")]
+    sessions = [found["strength"][when]["sessions"] for when in ("before", "now")]
+    asked = ["--op", "allreduce", "--bytes", "8", "--min-sessions"]
+    assert "1 verification, last" in commtune.succeed("best", *asked, str(sessions[1])).out
+    assert sessions[1] == sessions[0] + 1
+    assert commtune("best", *asked, str(sessions[1] + 1)).code == 4
+
+
+def test_what_is_worse_is_no_longer_recommended(commtune: CommandLine) -> None:
+    assert verified(commtune, "small/broken", "--time", "2s")[0] == "worse"
+    asked = commtune.succeed("best", "--op", "allreduce", "--bytes", "8", "--json")
+    assert "broken" not in {one["name"] for one in json.loads(asked.out)}
+    refused = commtune("export", "small/broken")
+    assert refused.code and "profile broken was withdrawn (verified" in refused.err
+    assert "withdrawn" in commtune.succeed("profiles").out
 
 
 def test_each_finding_has_its_exit_code(commtune: CommandLine) -> None:

@@ -60,13 +60,13 @@ def best_command(
         int | None, typer.Option(min=1, help="with so many pairs at each size, at least")
     ] = None,
     min_days: Annotated[
-        int | None, typer.Option(min=1, help="confirmed on so many days, at least")
+        int | None, typer.Option(min=1, help="confirmed or verified on so many days, at least")
     ] = None,
     min_sessions: Annotated[
-        int | None, typer.Option(min=1, help="confirmed in so many sessions, at least")
+        int | None, typer.Option(min=1, help="confirmed or verified in so many sessions, at least")
     ] = None,
     min_nodes: Annotated[
-        int | None, typer.Option(min=1, help="confirmed on so many different nodes, at least")
+        int | None, typer.Option(min=1, help="confirmed or verified on so many nodes, at least")
     ] = None,
     accept: Annotated[
         Literal["proven", "likely"], typer.Option(help="'likely': also a speedup not proven")
@@ -197,7 +197,8 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
-        lines.append(f"rests on {describe_strength(answer.strength)}")
+        if answer.strength.verifications:
+            lines.append(f"rests on {describe_strength(answer.strength)}")
         lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
