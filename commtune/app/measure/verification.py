@@ -8,12 +8,12 @@ from pathlib import Path
 
 from commtune.app.measure.past_verifications import measure_session_spread
 from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
-from commtune.app.profiles.best import profile_strength
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
+from commtune.db.queries.profiles import load_profile
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
@@ -137,7 +137,7 @@ def verify_profile(
     return VerificationResult(
         **vars(task),
         verification=found,
-        strength=profile_strength(answer.id, db),
+        strength=load_profile(db, str(answer.id)).strength,
         spread=spread,
         next_spread=measure_session_spread(stored.system.fingerprint, db),
     )
