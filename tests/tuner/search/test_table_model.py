@@ -161,6 +161,14 @@ def test_runs_that_could_change_the_best_are_worth_most() -> None:
     assert (surer < value).all()
 
 
+def test_no_run_is_worth_less_than_none_however_far_behind() -> None:
+    one = np.ones(1)
+    mean, error = -np.linspace(0.0, 1.0, 1000)[:, None], np.full((1000, 1), 0.05)
+    value = expected_improvement(mean, error, 0.05 * one, np.zeros(1), one)
+    assert (value >= 0).all()
+    assert (np.diff(value) <= 0).all()
+
+
 def test_reruns_end_with_enough_runs() -> None:
     model = fed(30)
     model.fit()
