@@ -182,9 +182,10 @@ class SearchPhase:
                 taken_back.discard(run.configuration)
             elif run.configuration.is_default:
                 taken_back.update(self._take_back(run))
-            elif run.outcome.blames_configuration and self._search.is_doubted(run.session):
-                taken_back.add(run.configuration)
             elif run.outcome.blames_configuration:
+                if self._search.failures.is_doubted(run.session):
+                    taken_back.add(run.configuration)
+                    continue
                 self._search.tell_failed(run.configuration, run.session)
                 taken_back.discard(run.configuration)
         self._repeat = []
@@ -277,7 +278,7 @@ class SearchPhase:
         configuration, outcome = run.configuration, run.outcome
         if configuration.is_default:
             self._tell_default_failed(run)
-        elif outcome.is_lost or self._search.is_doubted(run.session):
+        elif outcome.is_lost or self._search.failures.is_doubted(run.session):
             self._search.forget(configuration)
             if outcome is Outcome.NODE_FAILURE or not outcome.is_lost:
                 self._repeat_some(configuration)
