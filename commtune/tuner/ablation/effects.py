@@ -34,7 +34,7 @@ _GAIN_KEPT = 0.98
 #: A variable is idle if it is shown to bring less than this share of the log speedup.
 _SMALL_SHARE = 0.1
 #: The fewest blocks from which anything is concluded.
-_FEWEST = 4
+FEWEST = 4
 #: The level of one-sided bounds of gains: two standard errors of normal noise.
 _ONE_SIDED_LEVEL = 0.977
 #: The level of the bound of a mean loss; lower, since a lost speedup is worse than a passenger.
@@ -145,7 +145,7 @@ def find_gain_sizes(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
 
 def shows_no_gain(gain: Effects, minimum_gain: float) -> bool:
     """Whether fresh runs rule out the minimum gain at every size."""
-    return gain.blocks >= _FEWEST and all(
+    return gain.blocks >= FEWEST and all(
         e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.by_size.values()
     )
 
@@ -163,7 +163,7 @@ def judge_variables(
         gain: of the whole configuration.
         sizes: bytes.
     """
-    if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
+    if not lost or min(e.blocks for e in lost.values()) < FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
     error_rate = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
@@ -235,7 +235,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     Returns ``None`` with fewer than four blocks.
     """
     known = [size for size in sizes if size in lost.by_size and size in gain.by_size]
-    if not known or lost.blocks < _FEWEST:
+    if not known or lost.blocks < FEWEST:
         return None
     lost_at, gain_at = lost.at(known).by_size.values(), gain.at(known).by_size.values()
     whole = math.fsum(e.mean for e in gain_at) / len(known)
