@@ -190,7 +190,10 @@ def _trimmed_mean(ordered: Sequence[float], cut: int) -> Estimate:
     """
     kept = ordered[cut : len(ordered) - cut]
     count = len(kept)
-    error = math.sqrt(_winsorized_squares(ordered, cut) / (count * (count - 1)))
+    winsorized = [kept[0]] * cut + list(kept) + [kept[-1]] * cut
+    center = math.fsum(winsorized) / len(winsorized)
+    squares = math.fsum((value - center) ** 2 for value in winsorized)
+    error = math.sqrt(squares / (count * (count - 1)))
     return Estimate(math.fsum(kept) / count, error, count - 1 - cut / 2, len(ordered))
 
 
@@ -261,14 +264,6 @@ def interval_of_ratio(found: Estimate | None, level: float, pairs: int | None = 
     # A level of almost 1 with two pairs is wider than a float can hold.
     low, high = math.exp(max(found.mean - half, -700)), math.exp(min(found.mean + half, 700))
     return Interval(ratio=math.exp(found.mean), low=low, high=high, pairs=found.pairs)
-
-
-def _winsorized_squares(ordered: Sequence[float], cut: int) -> float:
-    """Sums squared deviations after the ``cut`` outermost values on each side were winsorized."""
-    kept = ordered[cut : len(ordered) - cut]
-    winsorized = [kept[0]] * cut + list(kept) + [kept[-1]] * cut
-    mean = math.fsum(winsorized) / len(winsorized)
-    return math.fsum((value - mean) ** 2 for value in winsorized)
 
 
 def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
