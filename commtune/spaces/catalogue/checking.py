@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from commtune.documents.nearest import quote_value
 from commtune.model.configuration import Changes
 from commtune.spaces.catalogue import loading
 from commtune.spaces.catalogue.words import Danger, Level, Wrong
@@ -19,7 +18,7 @@ from commtune.spaces.catalogue.words import Danger, Level, Wrong
 if TYPE_CHECKING:
     from commtune.spaces.catalogue.schema import Variable
 
-_SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
+_SUFFIXED = re.compile(r"(\d+)([kKmMgG])i?[bB]?\Z")
 #: The default in catalogues of variables that launchers set.
 _BY_LAUNCHER = "launcher"
 
@@ -133,7 +132,8 @@ def _of_known(
             " takes no suffix, "
             f"{setting.value} is read as {cut[1]} or refused; write the plain number"
         )
-        mend = setting.removal and Changes({setting.name: str(_plain(setting.value))})
+        number = int(cut[1]) << (10 * ("kmg".index(cut[2].lower()) + 1))
+        mend = setting.removal and Changes({setting.name: str(number)})
         yield SettingRemark(shown + entry.catalogue.title + rest, mend, shown + rest)
 
 
@@ -175,14 +175,14 @@ def _is_dangerous(value: str, variable: Variable) -> bool:
     restricted = {word.casefold() for word in variable.restricted}
     if restricted:
         # A list of exclusions (^) selects what it doesn't name.
-        kept = restricted - set(words) if value.startswith("^") else restricted & set(words)
-        return bool(kept)
+        return bool(
+            restricted.difference(words) if value.startswith("^") else restricted & set(words)
+        )
     if variable.level not in (Level.DANGER, Level.FORBIDDEN):
         return False
     if variable.default in (value, _BY_LAUNCHER):
         return False
-    inside = variable.level is Level.DANGER and _inside(value, variable)
-    return not inside
+    return variable.level is Level.FORBIDDEN or not _inside(value, variable)
 
 
 def _inside(value: str, variable: Variable) -> bool:
@@ -230,12 +230,6 @@ def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
 
 def _renaming(setting: EnvironmentSetting, name: str) -> Changes:
     return Changes({name: setting.value, setting.name: None})
-
-
-def _plain(value: str) -> int:
-    found = re.match(r"(\d+)([a-z])", value.lower())
-    assert found is not None, quote_value(value)
-    return int(found[1]) << (10 * ("kmg".index(found[2]) + 1))
 
 
 _BETWEEN = re.compile(r"[,;:|@=\s]+")
