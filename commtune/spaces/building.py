@@ -13,6 +13,7 @@ from commtune.documents.yaml_document import Place
 from commtune.errors import DocumentError
 from commtune.formatting import format_size
 from commtune.spaces import schema
+from commtune.spaces.catalogue.loading import look_up
 from commtune.spaces.parameter import (
     AtMost,
     Clause,
@@ -239,9 +240,6 @@ def nearest_value(parameter: Parameter, value: str) -> str:
 
 def _read_as(parameter: Parameter, written: str) -> str:
     """Returns the value that the library reads a legacy spelling as; empty for other text."""
-    # Imported here, since catalogues are long and only needed where something is wrong.
-    from commtune.spaces.catalogue.loading import look_up
-
     if len(parameter.variables) > 1:
         return ""
     (name,) = parameter.variables

@@ -16,11 +16,10 @@ from commtune.documents.quantities import QuantityError, parse_bytes, whole_numb
 from commtune.documents.yaml_document import Document, Place
 from commtune.formatting import list_first
 from commtune.spaces.catalogue.checking import list_misspelled_names
-from commtune.spaces.catalogue.loading import look_up
+from commtune.spaces.catalogue.loading import KnownVariable, load_catalogue, look_up
 from commtune.spaces.parameter import Clause, Parameter, Risk, Value
 
 if TYPE_CHECKING:
-    from commtune.spaces.catalogue.loading import KnownVariable
     from commtune.spaces.catalogue.schema import Need, Range, Variable
     from commtune.spaces.space import Space
 
@@ -54,9 +53,6 @@ def facts_of(document: Document) -> dict[str, KnownVariable]:
     named = data.get("facts")
     facts: dict[str, KnownVariable] = {}
     for i, library in enumerate(named if isinstance(named, list) else []):
-        # Imported here, since catalogues are long and few spaces name one.
-        from commtune.spaces.catalogue.loading import KnownVariable, load_catalogue
-
         with document.placing("facts", i):
             catalogue = load_catalogue(str(library))
         for name, variable in catalogue.variables.items():
@@ -102,7 +98,7 @@ def _filled(
             )
     said.setdefault("kind", _kind_of(fact.variable, said))
     said.setdefault("default", fact.variable.default or "chosen by the library")
-    said.setdefault("source", _source_of(fact))
+    said.setdefault("source", fact.catalogue.list_sources(fact.variable))
     said.setdefault("note", _note_of(fact.variable))
     said.setdefault("applies_to", _applies_to(fact))
     return said | _risks_of(fact.variable, said)
@@ -116,7 +112,7 @@ def _values_of(fact: KnownVariable) -> dict[str, Any]:
         spelling = next((s for s in _SPELLINGS if set(s.split("/")) == set(words)), "0/1")
         return {"kind": "bool", "spelling": spelling}
     if variable.type in ("choice", "bool") or (variable.type == "text" and words):
-        return _listed(words)
+        return declare_values(words)
     if variable.range is None or variable.type not in ("integer", "bytes"):
         return {}
     numbers = _steps(variable.range, sizes=variable.type == "bytes")
@@ -153,13 +149,15 @@ def declare_variable(name: str) -> str:
     return f"extend: [{text if said else text[:-1] + ', ...}'}]"
 
 
-def _listed(words: Sequence[str]) -> dict[str, Any]:
+def declare_values(words: Sequence[str]) -> dict[str, Any]:
+    """Returns the keys of a space file for a parameter with these values."""
     if all(_is_whole(word) for word in words):
         return {"kind": "integer", "values": [int(word) for word in words]}
     return {"kind": "choice", "values": list(words)}
 
 
 def _is_whole(word: str) -> bool:
+    # Not 007, in whose place 7 would be written.
     return str(whole_number(word)) == word
 
 
@@ -191,15 +189,6 @@ def _kind_of(variable: Variable, said: Mapping[str, Any]) -> str:
     values = said.get("values")
     whole = isinstance(values, list) and all(_is_whole(str(value)) for value in values)
     return "integer" if whole or "range" in said else "choice"
-
-
-def _source_of(fact: KnownVariable) -> str:
-    catalogue = fact.catalogue
-    parts = [
-        f"{catalogue.sources[key]}{': ' if places else ''}{', '.join(places)}"
-        for key, places in fact.variable.source.items()
-    ]
-    return "; ".join(parts)
 
 
 def _note_of(variable: Variable) -> str:
@@ -277,8 +266,6 @@ def idle_under(space: Space, name: str, value: str) -> tuple[str, ...]:
 
     Includes parameters that need an opt-in.
     """
-    from commtune.spaces.catalogue.loading import look_up  # reads files
-
     catalogues = sorted(
         (known.catalogue for known in look_up(name).known),
         key=lambda catalogue: catalogue.library != space.library,
@@ -343,8 +330,8 @@ def _meets(need: Need, value: str | None) -> bool:
     if value is None:
         return need.none_of is not None
     if need.above is not None:
-        number = value.lstrip("-")
-        return number.isdigit() and int(value) > need.above
+        number = whole_number(value)
+        return number is not None and number > need.above
     if need.none_of is not None:
         return not any(_same(value, other) for other in need.none_of)
     return any(_same(value, other) for other in need.one_of or ())

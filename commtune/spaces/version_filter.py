@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from commtune.spaces.catalogue.loading import KnownVersion, list_libraries, load_catalogue
 from commtune.spaces.parameter import (
     AtMost,
     Clause,
@@ -117,9 +118,6 @@ def cut_space_to_versions(
     Args:
         versions: by library. One without a version or a catalogue is ignored.
     """
-    # Imported here, since catalogues are long and only needed where a version is known.
-    from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
-
     said: list[str] = []
     for library, version in versions.items():
         if version and library in list_libraries():
@@ -128,8 +126,6 @@ def cut_space_to_versions(
 
 
 def _cut_to_version(space: Space, catalogue: Catalogue, version: str, said: list[str]) -> Space:
-    from commtune.spaces.catalogue.loading import KnownVersion
-
     known = KnownVersion(catalogue, version)
     names, values = {}, {}
     for parameter in (*space.parameters, *space.left_out.values()):
