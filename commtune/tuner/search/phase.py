@@ -154,7 +154,7 @@ class SearchPhase:
             if not untried:
                 return
             for configuration in untried:
-                self._trial(Proposal(configuration, Origin.USER))
+                self._runner.new_trial(configuration, Origin.USER)
                 self._search.remember(configuration)
             seed, blocks = self._runner.order_seed, self._runner.blocks
             self._dispatch(repeat_blocks(1, partial(block_order, untried, seed, blocks)), timer)
@@ -254,9 +254,6 @@ class SearchPhase:
         if reruns and proposal.origin in _POSTPONABLE and _is_behind(proposal, reruns):
             self._postponed = proposal
             return self._ensure_trial(reruns.pop()[0])
-        return self._trial(proposal)
-
-    def _trial(self, proposal: Proposal) -> Configuration:
         self._runner.new_trial(proposal.configuration, proposal.origin)
         return proposal.configuration
 
@@ -344,7 +341,7 @@ class SearchPhase:
     def _ensure_trial(self, configuration: Configuration) -> Configuration:
         """Makes a trial of a configuration that lacks one, as smaller variants may."""
         if configuration not in self._runner.trials:
-            self._trial(Proposal(configuration, Origin.SAMPLER))
+            self._runner.new_trial(configuration, Origin.SAMPLER)
             self._search.remember(configuration)
         return configuration
 
