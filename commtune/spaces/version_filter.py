@@ -7,14 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.spaces.catalogue.loading import KnownVersion, list_libraries, load_catalogue
-from commtune.spaces.parameter import (
-    AtMost,
-    Clause,
-    Constraint,
-    Forbidden,
-    Parameter,
-    ProductAtMost,
-)
+from commtune.spaces.parameter import Clause, Constraint, Forbidden, Parameter
 from commtune.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -100,14 +93,12 @@ def _constraints(
     without: Mapping[str, Collection[str]],
 ) -> Iterable[Constraint]:
     for constraint in constraints:
-        match constraint:
-            case Forbidden():
-                clause = _clause(constraint.clause, gone, without)
-                if clause is not None:
-                    yield replace(constraint, clause=clause)
-            case AtMost() | ProductAtMost():
-                if not constraint.names & set(gone):
-                    yield constraint
+        if isinstance(constraint, Forbidden):
+            clause = _clause(constraint.clause, gone, without)
+            if clause is not None:
+                yield replace(constraint, clause=clause)
+        elif constraint.names.isdisjoint(gone):
+            yield constraint
 
 
 def cut_space_to_versions(
