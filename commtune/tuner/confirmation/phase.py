@@ -243,7 +243,7 @@ class ConfirmationPhase:
     def comparison(self, decision: Decision) -> Comparison:
         """Compares all candidates, each with the rules of the look that stopped it."""
         operation = self._plan.workload.operation
-        found = Comparison(str(operation), {}, {}, {}, {})
+        found = Comparison({}, {}, {}, {})
         blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
         speeds = self._runner.evidence.speeds(anew=True)
         for place, candidate in enumerate(decision.candidates):

@@ -320,7 +320,6 @@ class TableModel:
         return tuple(
             Standing(
                 configuration,
-                known[configuration].runs,
                 dict(zip(self._columns, means.tolist(), strict=True)),
                 dict(zip(self._columns, errors.tolist(), strict=True)),
             )
