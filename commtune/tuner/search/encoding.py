@@ -73,7 +73,7 @@ def _value_similarity(parameter: Parameter) -> Matrix:
         texts = [setting.get(name) for setting in settings]
         known = list(dict.fromkeys(text for text in texts if text is not None))
         ordered = parameter.ordered
-        if parameter.kind is Kind.GROUP and all(map(str.isdigit, known)):
+        if parameter.kind is Kind.GROUP and all(map(str.isdecimal, known)):
             known, ordered = sorted(known, key=int), True
         places = np.array([math.nan if text is None else known.index(text) for text in texts])
         apart = np.abs(np.subtract.outer(places, places))
