@@ -167,22 +167,21 @@ def judge_variables(
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
     error_rate = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
+    pooled = {size: _pool_blocks([e.by_size[size] for e in lost.values()]) for size in sizes}
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
-        low, high, mean = -math.inf, True, -math.inf
+        is_needed, is_idle, best[name] = False, True, -math.inf
         for size in sizes:
             one = effect.by_size[size]
-            error, freedom = _pool_blocks([other.by_size[size] for other in lost.values()])
-            error /= math.sqrt(one.pairs)
+            deviation, freedom = pooled[size]
+            error = deviation / math.sqrt(one.pairs)
+            is_needed |= one.mean > t_quantile(1 - error_rate, freedom) * error
             idle_margin = t_quantile(1 - _PASSENGER_RATE / comparisons, freedom) * error
-            margin = t_quantile(1 - error_rate, freedom) * error
-            low = max(low, one.mean - margin)
-            high = high and one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
-            mean = max(mean, one.mean)
-        best[name] = mean
-        if low > 0:
+            is_idle &= one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
+            best[name] = max(best[name], one.mean)
+        if is_needed:
             needed.add(name)
-        elif high:
+        elif is_idle:
             idle.add(name)
     unclear = sorted(lost.keys() - needed - idle, key=lambda name: -best[name])
     return VariableJudgement(frozenset(needed), tuple(unclear))
@@ -238,8 +237,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     if not known or lost.blocks < FEWEST:
         return None
     lost_at, gain_at = lost.at(known).by_size.values(), gain.at(known).by_size.values()
-    whole = math.fsum(e.mean for e in gain_at) / len(known)
-    mean = math.fsum(e.mean for e in lost_at) / len(known)
+    whole, mean = fmean(e.mean for e in gain_at), fmean(e.mean for e in lost_at)
     # Errors at the sizes of a run are correlated, so they don't average out. Their variances are
     # pooled, since a few blocks are too few to estimate each.
     error, freedom = _pooled_error(lost_at)

@@ -284,21 +284,17 @@ class ConfirmationPhase:
     ) -> dict[Configuration, tuple[PointEvidence, ...]]:
         """Compares guard operations under the recommended configurations with the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
+        if not recommended:
+            return found
         timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
-        for workload in self._launches(decision, recommended) if recommended else ():
+        for workload in self._launches(decision, recommended):
             self._make_blocks(
                 decision, recommended, Phase.GUARD, workload, GUARD_BLOCKS, timer, last=False
             )
-        for operation in self._plan.guards if recommended else ():
+        comparisons = len(recommended) * len(self._plan.workload.sizes)
+        rules = replace(self.rules(decision, 0), comparisons=comparisons, share=1.0)
+        for operation in self._plan.guards:
             blocks = self.blocks_since(decision.first_block, Phase.GUARD, operation)
-            rules = Rules(
-                self._plan.level,
-                self._plan.minimum_gain,
-                self._plan.tolerance,
-                len(recommended) * len(self._plan.workload.sizes),
-                spread=decision.session_spread,
-                estimand=self._plan.estimand,
-            )
             speeds = self._runner.evidence.speeds(anew=True)
             for configuration in recommended:
                 points, _ = compare_candidate(blocks, configuration, str(operation), speeds, rules)
