@@ -311,13 +311,12 @@ def _templates(document: Document, key: str, written: str, folder: Path) -> Path
         return None
     with document.placing(key, "templates"):
         path = Path(os.path.realpath(resolve_path(written, folder)))
-        is_there = is_folder(path)
-    if not is_there:
-        raise document.error(
-            f"there is no folder of templates {path}",
-            (key, "templates"),
-            hint="paths start at the campaign file's folder",
-        )
+        if not is_folder(path):
+            raise document.error(
+                f"there is no folder of templates {path}",
+                (key, "templates"),
+                hint="paths start at the campaign file's folder",
+            )
     return path
 
 

@@ -162,7 +162,7 @@ def _is_whole(word: str) -> bool:
 
 
 def _list_steps(range_: Range, *, sizes: bool) -> list[int]:
-    """Lists numbers from the least to the greatest by a constant factor, few enough to search."""
+    """Lists numbers by the smallest factor with which they are few enough to search."""
     try:
         least, greatest = (
             parse_bytes(text) if sizes else int(text) for text in (range_.least, range_.greatest)
@@ -171,7 +171,6 @@ def _list_steps(range_: Range, *, sizes: bool) -> list[int]:
         return []
     if least < 0:
         return []
-    # The smallest factor that gives few enough numbers to search.
     for factor in (2, 4, 8, 16, 32, 64):
         numbers = [least] if least == 0 else []
         number = least or (1024 if sizes else 1)
