@@ -16,7 +16,7 @@ from commtune.documents.quantities import QuantityError, parse_bytes, whole_numb
 from commtune.documents.yaml_document import Document, Place
 from commtune.formatting import list_first
 from commtune.spaces.catalogue.checking import list_misspelled_names
-from commtune.spaces.catalogue.loading import KnownVariable, load_catalogue, look_up
+from commtune.spaces.catalogue.loading import KnownVariable, add_variables, look_up
 from commtune.spaces.parameter import Clause, Parameter, Risk, Value
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def facts_of(document: Document) -> dict[str, KnownVariable]:
     facts: dict[str, KnownVariable] = {}
     for i, library in enumerate(named if isinstance(named, list) else []):
         with document.placing("facts", i):
-            catalogue = load_catalogue(str(library))
-        for name, variable in catalogue.variables.items():
-            facts.setdefault(name, KnownVariable(catalogue, name, variable))
+            add_variables(facts, str(library))
     return facts
 
 

@@ -16,8 +16,8 @@ from commtune.spaces.added_values import add_value
 from commtune.spaces.building import as_value
 from commtune.spaces.catalogue.loading import (
     KnownVariable,
+    add_variables,
     list_libraries,
-    load_catalogue,
     look_up,
 )
 from commtune.spaces.catalogue.words import Danger, Level, Role, Scope
@@ -131,9 +131,10 @@ class _Additions:
         owner, fact = self._owners.get(name), _fact(self._facts, name)
         if owner is not None and self._has_or_refuses(owner, value):
             return
-        reason = self._refusal(name, value, fact, is_new=owner is None)
-        if reason is not None or fact is None:
-            self.reasons[name, value] = reason or LeftOut("")
+        if fact is None:
+            self.reasons[name, value] = _unread(name, self.space.library)
+        elif reason := self._refusal(value, fact, is_new=owner is None):
+            self.reasons[name, value] = reason
         elif owner is None:
             self._new.setdefault(name, []).append(value)
         else:
@@ -147,14 +148,9 @@ class _Additions:
             return True
         return as_value(self.space.declared[owner.name], value) is not None
 
-    def _refusal(
-        self, name: str, value: str, fact: KnownVariable | None, *, is_new: bool
-    ) -> LeftOut | None:
-        if fact is None:
-            return _unread(name, self.space.library)
+    def _refusal(self, value: str, fact: KnownVariable, *, is_new: bool) -> LeftOut | None:
         if is_new:
-            unfit = _unfit(fact.variable, one_node=self._one_node)
-            if unfit is not None:
+            if unfit := _unfit(fact.variable, one_node=self._one_node):
                 return unfit
             if fact.name in self._owners:
                 return LeftOut(f"another name of {fact.name}, which the space has")
@@ -195,12 +191,7 @@ def _facts(library: str) -> dict[str, KnownVariable]:
     facts: dict[str, KnownVariable] = {}
     for one in (library, *_BELOW.get(library, ())):
         if one in list_libraries():
-            catalogue = load_catalogue(one)
-            facts |= {
-                n: KnownVariable(catalogue, n, v)
-                for n, v in catalogue.variables.items()
-                if n not in facts
-            }
+            add_variables(facts, one)
     return facts
 
 

@@ -231,7 +231,7 @@ class Space:
     ) -> Configuration | None:
         """Removes parameters and those that depend on them; ``None`` if that isn't legal."""
         kept = self.unset_parameters(self.assignment(configuration), names)
-        lacking = configuration if kept is None else self.configuration(kept)
+        lacking = None if kept is None else self.configuration(kept)
         return lacking if lacking != configuration else None
 
     def unset_parameters(
