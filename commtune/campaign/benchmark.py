@@ -82,13 +82,12 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     written, kind = _split(part.python)
     with document.placing("benchmark", "python"):
         path = Path(os.path.realpath(resolve_path(written, folder)))
-        is_there = is_file(path)
-    if not is_there:
-        raise document.error(
-            f"there is no pattern file {path}",
-            ("benchmark", "python"),
-            hint="paths start at the campaign file's folder; write FILE.py:CLASS",
-        )
+        if not is_file(path):
+            raise document.error(
+                f"there is no pattern file {path}",
+                ("benchmark", "python"),
+                hint="paths start at the campaign file's folder; write FILE.py:CLASS",
+            )
     _check_pattern_file(path, kind)
     return OwnBenchmark(pattern=f"{path}:{kind}" if kind else str(path))
 

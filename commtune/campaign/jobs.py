@@ -70,13 +70,13 @@ class AggressorPart(value_types.Part):
                 ("aggressor",),
                 hint="add `slurm: {}`, with what your site requires: account, partition",
             )
-        if self.nodes * self.ranks_per_node < 2:
+        ranks = self.nodes * self.ranks_per_node
+        if ranks < 2:
             raise document.error(
                 "an aggressor of one rank has nobody to send to",
                 ("aggressor", "nodes"),
                 hint="give it 2 nodes, or 2 ranks_per_node",
             )
-        ranks = self.nodes * self.ranks_per_node
         if self.message * ranks > _MOST_IN_A_RANK:
             raise document.error(
                 f"messages of {format_size(self.message)} for each of {ranks} ranks are more than "
@@ -151,13 +151,16 @@ def request_of(
         part = PbsPart() if system and system.scheduler else SlurmPart()
     scheduler = JobScheduler.PBS if isinstance(part, PbsPart) else JobScheduler.SLURM
     _check_scheduler(document, scheduler, system)
-    names = type(part).model_fields
-    asked = {_RENAMED.get(name, name): getattr(part, name) for name in names}
-    asked |= {"scheduler": scheduler}
-    asked |= {"nodes": nodes, "ranks_per_node": ranks // nodes}
-    asked |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
-    asked |= {"templates": _templates(document, scheduler, part.templates, folder)}
-    asked |= {"container": _image(part.container, folder)}
+    asked = {_RENAMED.get(name, name): value for name, value in part}
+    asked |= {
+        "scheduler": scheduler,
+        "nodes": nodes,
+        "ranks_per_node": ranks // nodes,
+        "before": ShellCode(part.before),
+        "after": ShellCode(part.after),
+        "templates": _templates(document, scheduler, part.templates, folder),
+        "container": _image(part.container, folder),
+    }
     return job_request.JobRequest(**asked)
 
 
@@ -308,13 +311,12 @@ def _templates(document: Document, key: str, written: str, folder: Path) -> Path
         return None
     with document.placing(key, "templates"):
         path = Path(os.path.realpath(resolve_path(written, folder)))
-        is_there = is_folder(path)
-    if not is_there:
-        raise document.error(
-            f"there is no folder of templates {path}",
-            (key, "templates"),
-            hint="paths start at the campaign file's folder",
-        )
+        if not is_folder(path):
+            raise document.error(
+                f"there is no folder of templates {path}",
+                (key, "templates"),
+                hint="paths start at the campaign file's folder",
+            )
     return path
 
 

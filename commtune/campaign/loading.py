@@ -269,16 +269,9 @@ def _build_space(
     space = load_named(document, ("space", "space file"), file.space, folder, load_space, hint)
     space = customize_space(space, extend=file.extend, document=document)
     # Before the file narrows and pins, since it may name a variable that a set adds.
-    sets = CampaignSets((), system, file.protected_variables)
-    if file.reference_settings is not None:
-        sets = CampaignSets.choose(
-            document,
-            "reference_settings",
-            file.reference_settings,
-            system,
-            space.library,
-            file.protected_variables,
-        )
+    sets = CampaignSets.choose(
+        document, file.reference_settings or (), system, space.library, file.protected_variables
+    )
     one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
     settings = _settings_of(file)
     extended = sets.extend_space(space, settings, one_node=one_node)

@@ -119,7 +119,6 @@ class CampaignSets:
     def choose(
         cls,
         document: Document,
-        key: str,
         names: tuple[str, ...],
         system: System | None,
         library: str,
@@ -128,7 +127,6 @@ class CampaignSets:
         """Finds the sets that a campaign file names.
 
         Args:
-            key: the key of the file with the names.
             names: names of sets, or ``AUTO`` for those of the system and library.
 
         Raises:
@@ -136,14 +134,14 @@ class CampaignSets:
         """
         if names != (AUTO,):
             sets = {
-                name.removeprefix(REFERENCE): _named(document, (key, i), name)
+                name.removeprefix(REFERENCE): _named(document, ("reference_settings", i), name)
                 for i, name in enumerate(names)
             }
             return cls(tuple(sets.values()), system, guards)
         if system is None:
             raise document.error(
-                f"{key}: auto needs to know the system",
-                (key,),
+                "reference_settings: auto needs to know the system",
+                ("reference_settings",),
                 hint="add `system: NAME`, or name sets: commtune systems reference-settings",
             )
         known = all_reference_settings().values()

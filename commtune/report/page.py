@@ -212,9 +212,7 @@ def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
     found = {}
     for label, (low, high) in _IMPORTANCE_RANGES.items():
         logs = record.times.search_logs(low, high)
-        names = {name for configuration in logs for name in configuration}
-        assignments = [{name: c.get(name) for name in names} for c in logs]
-        found[label] = variable_importance(assignments, list(logs.values())) if logs else []
+        found[label] = variable_importance(list(map(dict, logs)), list(logs.values()))
     return {label: items for label, items in found.items() if items}
 
 

@@ -6,12 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from commtune.spaces.parameter import (
-    AtMost,
     Clause,
     Constraint,
     Forbidden,
     Parameter,
-    ProductAtMost,
     Restricted,
     Value,
 )
@@ -71,14 +69,10 @@ def _with_value_in_constraint(
 ) -> Constraint:
     if parameter.name not in constraint.names:
         return constraint
-    match constraint:
-        case Forbidden():
-            clause = _clause(constraint.clause, parameter, value, strict=True)
-            return replace(constraint, clause=clause)
-        case AtMost() | ProductAtMost():
-            numbers = {**constraint.numbers, parameter.name: parameter.numbers}
-            return replace(constraint, numbers=numbers)
-    return constraint
+    if isinstance(constraint, Forbidden):
+        clause = _clause(constraint.clause, parameter, value, strict=True)
+        return replace(constraint, clause=clause)
+    return replace(constraint, numbers={**constraint.numbers, parameter.name: parameter.numbers})
 
 
 def _clause(clause: Clause, parameter: Parameter, value: str, *, strict: bool) -> Clause:

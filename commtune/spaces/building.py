@@ -13,6 +13,7 @@ from commtune.documents.yaml_document import Place
 from commtune.errors import DocumentError
 from commtune.formatting import format_size
 from commtune.spaces import schema
+from commtune.spaces.catalogue.loading import look_up
 from commtune.spaces.parameter import (
     AtMost,
     Clause,
@@ -40,16 +41,16 @@ def build_parameter(model: schema.ParameterDocument, at: Place) -> Parameter:
         DocumentError: no values or duplicates, an invalid range, or a risk without an opt-in.
     """
     if isinstance(model, schema.GroupParameter):
-        settings = _group_settings(model, at)
+        settings = _check_choices(model, at)
         numbers: dict[str, int] = {}
     else:
-        spelled = _spelled(model, at)
+        spelled = _spell_values(model, at)
         settings = {text: {model.name: text} for text in spelled}
         numbers = {text: number for text, number in spelled.items() if number is not None}
     parameter = Parameter(
         name=model.name,
         kind=Kind(model.kind),
-        values=_searched(model, settings),
+        values=_list_searched(model, settings),
         settings=settings,
         numbers=numbers,
         unset=model.unset,
@@ -74,7 +75,7 @@ def refuse_long(setting: Mapping[str, str], at: Place) -> None:
             raise at.error(problem, hint=f"fewer than {format_size(_MOST_BYTES)} together")
 
 
-def _searched(model: schema.ParameterDocument, settings: Iterable[str]) -> tuple[Value, ...]:
+def _list_searched(model: schema.ParameterDocument, settings: Iterable[str]) -> tuple[Value, ...]:
     restricted = {r.value for r in model.restricted}
     values = [value for value in settings if value not in restricted]
     return (None, *values) if model.unset else tuple(values)
@@ -102,7 +103,7 @@ def _check_parameter(parameter: Parameter, model: schema.ParameterDocument, at: 
             raise illegal_value(parameter, restricted.value, at / "restricted" / i / "value")
 
 
-def _group_settings(model: schema.GroupParameter, at: Place) -> dict[str, Mapping[str, str]]:
+def _check_choices(model: schema.GroupParameter, at: Place) -> dict[str, Mapping[str, str]]:
     seen: dict[tuple[tuple[str, str], ...], str] = {}
     for choice, setting in model.choices.items():
         key = tuple(sorted(setting.items()))
@@ -116,19 +117,19 @@ def _group_settings(model: schema.GroupParameter, at: Place) -> dict[str, Mappin
     return dict(model.choices)
 
 
-def _spelled(model: schema.ParameterDocument, at: Place) -> _Spelled:
+def _spell_values(model: schema.ParameterDocument, at: Place) -> _Spelled:
     if isinstance(model, schema.BoolParameter):
         return dict.fromkeys(model.spelling.split("/"))
     if isinstance(model, schema.ChoiceParameter):
         _refuse_doubles(model.values, at / "values")
         return dict.fromkeys(model.values)
     assert not isinstance(model, schema.GroupParameter)
-    numbers = _numbers(model, at)
-    write = _writer(model)
-    return _with_special({write(n): n for n in numbers}, model.also, at / "also")
+    numbers = _list_numbers(model, at)
+    write = _choose_writer(model)
+    return _add_special({write(n): n for n in numbers}, model.also, at / "also")
 
 
-def _with_special(numbers: _Spelled, special: Sequence[str], at: Place) -> _Spelled:
+def _add_special(numbers: _Spelled, special: Sequence[str], at: Place) -> _Spelled:
     _refuse_doubles([*numbers, *special], at, first=len(numbers))
     whole = {text: n for text in special if (n := whole_number(text)) is not None}
     words: _Spelled = {text: None for text in special if text not in whole}
@@ -136,21 +137,21 @@ def _with_special(numbers: _Spelled, special: Sequence[str], at: Place) -> _Spel
     return words | dict(ascending)
 
 
-def _writer(model: schema.ParameterDocument) -> Callable[[int], str]:
+def _choose_writer(model: schema.ParameterDocument) -> Callable[[int], str]:
     if not isinstance(model, schema.BytesParameter) or model.written == "plain":
         return str
     letters = "KMG" if model.written == "K" else "kmg"
-    return lambda size: _with_letter(size, letters)
+    return lambda size: _write_with_letter(size, letters)
 
 
-def _with_letter(size: int, letters: str) -> str:
+def _write_with_letter(size: int, letters: str) -> str:
     for power, letter in ((3, letters[2]), (2, letters[1]), (1, letters[0])):
         if size and size % 1024**power == 0:
             return f"{size // 1024**power}{letter}"
     return str(size)
 
 
-def _numbers(
+def _list_numbers(
     model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
     at: Place,
 ) -> list[int]:
@@ -166,10 +167,10 @@ def _numbers(
         raise (at / "range").error(
             f"{model.name}: the range {low} to {high} is empty", hint=f"nearest: [{high}, {low}]"
         )
-    return _range(model, low, high, at / "range")
+    return _list_range(model, low, high, at / "range")
 
 
-def _range(
+def _list_range(
     model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
     low: int,
     high: int,
@@ -184,7 +185,7 @@ def _range(
         factor = model.factor if isinstance(model, schema.BytesParameter) else 2
         if isinstance(model, schema.PowerOfTwoParameter):
             _require_power_of_two(model.name, low, at / 0)
-        numbers = _multiples(low, high, factor)
+        numbers = _list_multiples(low, high, factor)
     if numbers[-1] != high:
         raise at.error(
             f"{model.name}: the range from {low} does not meet its end {high}",
@@ -193,7 +194,7 @@ def _range(
     return numbers
 
 
-def _multiples(low: int, high: int, factor: int) -> list[int]:
+def _list_multiples(low: int, high: int, factor: int) -> list[int]:
     numbers = [low]
     while numbers[-1] > 0 and numbers[-1] * factor <= high:
         numbers.append(numbers[-1] * factor)
@@ -227,7 +228,7 @@ def nearest_value(parameter: Parameter, value: str) -> str:
     """Returns a hint with the legal value nearest to a wrong one, by number if both have one."""
     legal = [v for v in parameter.values if v is not None]
     if meant := _read_as(parameter, value):
-        return _spelled_otherwise(parameter, value, meant)
+        return _describe_spelling(parameter, value, meant)
     wanted = _as_number(value)
     numbers = {v: parameter.numbers[v] for v in legal if v in parameter.numbers}
     if wanted is not None and numbers:
@@ -239,9 +240,6 @@ def nearest_value(parameter: Parameter, value: str) -> str:
 
 def _read_as(parameter: Parameter, written: str) -> str:
     """Returns the value that the library reads a legacy spelling as; empty for other text."""
-    # Imported here, since catalogues are long and only needed where something is wrong.
-    from commtune.spaces.catalogue.loading import look_up
-
     if len(parameter.variables) > 1:
         return ""
     (name,) = parameter.variables
@@ -249,7 +247,7 @@ def _read_as(parameter: Parameter, written: str) -> str:
     return next((found[written] for found in spellings if written in found), "")
 
 
-def _spelled_otherwise(parameter: Parameter, written: str, meant: str) -> str:
+def _describe_spelling(parameter: Parameter, written: str, meant: str) -> str:
     """Returns a hint with the only spelling of a value in a space.
 
     With two spellings, the results of one value would be split between two.
@@ -285,7 +283,7 @@ def resolve_clause(
     """
     allowed: dict[str, frozenset[Value]] = {}
     for name, words in when.items():
-        parameter = _require(name, known, at / name)
+        parameter = _find_parameter(name, known, at / name)
         values: set[Value] = set()
         for i, word in enumerate(words):
             values |= _resolve_word(word, parameter, at / name / i)
@@ -321,7 +319,7 @@ def as_read(parameter: Parameter, word: str) -> str | None:
     return meant if meant and meant in parameter.values else value
 
 
-def _require(name: str, known: Mapping[str, Parameter], at: Place) -> Parameter:
+def _find_parameter(name: str, known: Mapping[str, Parameter], at: Place) -> Parameter:
     if name not in known:
         raise at.error(
             f"{quote_value(name)} is not a parameter of the space",
@@ -358,18 +356,18 @@ def _build_relation(
     if (model.at_most is None) == (model.product_at_most is None):
         raise at.error("a relation needs either `at_most` or `product_at_most`", hint="keep one")
     if model.at_most is not None:
-        numbers = _numbers_of(model.at_most, known, at / "at_most")
+        numbers = _collect_numbers(model.at_most, known, at / "at_most")
         return AtMost(*model.at_most, numbers, model.why, model.times)
     assert model.product_at_most is not None
     of = tuple(model.product_at_most.of)
-    numbers = _numbers_of(of, known, at / "product_at_most" / "of")
+    numbers = _collect_numbers(of, known, at / "product_at_most" / "of")
     return ProductAtMost(of, model.product_at_most.limit, numbers, model.why)
 
 
-def _numbers_of(
+def _collect_numbers(
     names: Sequence[str], known: Mapping[str, Parameter], at: Place
 ) -> dict[str, Mapping[str, int]]:
     for i, name in enumerate(names):
-        if not _require(name, known, at / i).numbers:
+        if not _find_parameter(name, known, at / i).numbers:
             raise (at / i).error(f"{name} has no numbers", hint="relations are between numbers")
     return {name: known[name].numbers for name in names}

@@ -16,11 +16,10 @@ from commtune.documents.quantities import QuantityError, parse_bytes, whole_numb
 from commtune.documents.yaml_document import Document, Place
 from commtune.formatting import list_first
 from commtune.spaces.catalogue.checking import list_misspelled_names
-from commtune.spaces.catalogue.loading import look_up
+from commtune.spaces.catalogue.loading import KnownVariable, add_variables, look_up
 from commtune.spaces.parameter import Clause, Parameter, Risk, Value
 
 if TYPE_CHECKING:
-    from commtune.spaces.catalogue.loading import KnownVariable
     from commtune.spaces.catalogue.schema import Need, Range, Variable
     from commtune.spaces.space import Space
 
@@ -54,13 +53,8 @@ def facts_of(document: Document) -> dict[str, KnownVariable]:
     named = data.get("facts")
     facts: dict[str, KnownVariable] = {}
     for i, library in enumerate(named if isinstance(named, list) else []):
-        # Imported here, since catalogues are long and few spaces name one.
-        from commtune.spaces.catalogue.loading import KnownVariable, load_catalogue
-
         with document.placing("facts", i):
-            catalogue = load_catalogue(str(library))
-        for name, variable in catalogue.variables.items():
-            facts.setdefault(name, KnownVariable(catalogue, name, variable))
+            add_variables(facts, str(library))
     return facts
 
 
@@ -84,31 +78,31 @@ def complete_document(document: Document, facts: Mapping[str, KnownVariable]) ->
                 ("parameters", i, "name"),
                 hint=f"add `kind: ...`, {also}",
             )
-        filled.append(written if fact is None else _filled(written, fact, document, i))
+        filled.append(written if fact is None else _fill_in(written, fact, document, i))
     return {**data, "parameters": filled}
 
 
-def _filled(
+def _fill_in(
     written: Mapping[str, Any], fact: KnownVariable, document: Document, i: int
 ) -> dict[str, Any]:
     said = dict(written)
     if not {"kind", "values", "range"} & said.keys():
-        said |= _values_of(fact)
+        said |= _propose_values(fact)
         if "kind" not in said:
             raise document.error(
                 f"{quote_value(said['name'])} has no values that a catalogue could propose",
                 ("parameters", i),
                 hint="name them: `values: [...]`",
             )
-    said.setdefault("kind", _kind_of(fact.variable, said))
+    said.setdefault("kind", _choose_kind(fact.variable, said))
     said.setdefault("default", fact.variable.default or "chosen by the library")
-    said.setdefault("source", _source_of(fact))
-    said.setdefault("note", _note_of(fact.variable))
-    said.setdefault("applies_to", _applies_to(fact))
-    return said | _risks_of(fact.variable, said)
+    said.setdefault("source", fact.catalogue.list_sources(fact.variable))
+    said.setdefault("note", _write_note(fact.variable))
+    said.setdefault("applies_to", _list_uses(fact))
+    return said | _find_risks(fact.variable, said)
 
 
-def _values_of(fact: KnownVariable) -> dict[str, Any]:
+def _propose_values(fact: KnownVariable) -> dict[str, Any]:
     """Returns kind and values as the catalogue proposes them, including restricted ones."""
     variable = fact.variable
     words = [*variable.values, *variable.restricted]
@@ -116,10 +110,10 @@ def _values_of(fact: KnownVariable) -> dict[str, Any]:
         spelling = next((s for s in _SPELLINGS if set(s.split("/")) == set(words)), "0/1")
         return {"kind": "bool", "spelling": spelling}
     if variable.type in ("choice", "bool") or (variable.type == "text" and words):
-        return _listed(words)
+        return declare_values(words)
     if variable.range is None or variable.type not in ("integer", "bytes"):
         return {}
-    numbers = _steps(variable.range, sizes=variable.type == "bytes")
+    numbers = _list_steps(variable.range, sizes=variable.type == "bytes")
     if not numbers:
         return {}
     return {"kind": variable.type, "values": numbers, "also": list(variable.range.also)}
@@ -127,11 +121,11 @@ def _values_of(fact: KnownVariable) -> dict[str, Any]:
 
 def list_remarks(space: Space) -> list[str]:
     """Returns remarks on names that are most likely misspelled, and on numbers not known."""
-    numbers = (_unknown_numbers(parameter) for parameter in space.parameters)
+    numbers = (_describe_unknown_numbers(parameter) for parameter in space.parameters)
     return [*list_misspelled_names(space.variables), *filter(None, numbers)]
 
 
-def _unknown_numbers(parameter: Parameter) -> str:
+def _describe_unknown_numbers(parameter: Parameter) -> str:
     """Returns a remark on numbers that the catalogues lack; empty if none are, or may be."""
     entries = [entry.variable for entry in look_up(parameter.name).known]
     legal = [word for one in entries for word in (*one.values, *one.restricted, *one.read_as)]
@@ -147,24 +141,26 @@ def _unknown_numbers(parameter: Parameter) -> str:
 def declare_variable(name: str) -> str:
     """Writes an ``extend`` entry for a variable, with kind and values from a catalogue."""
     known = look_up(name).known
-    said = _values_of(known[0]) if known else {}
+    said = _propose_values(known[0]) if known else {}
     entry = {"name": name, **{key: value for key, value in said.items() if value}}
     text = yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=10_000).strip()
     return f"extend: [{text if said else text[:-1] + ', ...}'}]"
 
 
-def _listed(words: Sequence[str]) -> dict[str, Any]:
+def declare_values(words: Sequence[str]) -> dict[str, Any]:
+    """Returns the keys of a space file for a parameter with these values."""
     if all(_is_whole(word) for word in words):
         return {"kind": "integer", "values": [int(word) for word in words]}
     return {"kind": "choice", "values": list(words)}
 
 
 def _is_whole(word: str) -> bool:
+    # Not 007, in whose place 7 would be written.
     return str(whole_number(word)) == word
 
 
-def _steps(range_: Range, *, sizes: bool) -> list[int]:
-    """Lists numbers from the least to the greatest by a constant factor, few enough to search."""
+def _list_steps(range_: Range, *, sizes: bool) -> list[int]:
+    """Lists numbers by the smallest factor with which they are few enough to search."""
     try:
         least, greatest = (
             parse_bytes(text) if sizes else int(text) for text in (range_.least, range_.greatest)
@@ -173,7 +169,6 @@ def _steps(range_: Range, *, sizes: bool) -> list[int]:
         return []
     if least < 0:
         return []
-    # The smallest factor that gives few enough numbers to search.
     for factor in (2, 4, 8, 16, 32, 64):
         numbers = [least] if least == 0 else []
         number = least or (1024 if sizes else 1)
@@ -185,7 +180,7 @@ def _steps(range_: Range, *, sizes: bool) -> list[int]:
     return []
 
 
-def _kind_of(variable: Variable, said: Mapping[str, Any]) -> str:
+def _choose_kind(variable: Variable, said: Mapping[str, Any]) -> str:
     if variable.type in ("bytes", "integer"):
         return variable.type
     values = said.get("values")
@@ -193,21 +188,12 @@ def _kind_of(variable: Variable, said: Mapping[str, Any]) -> str:
     return "integer" if whole or "range" in said else "choice"
 
 
-def _source_of(fact: KnownVariable) -> str:
-    catalogue = fact.catalogue
-    parts = [
-        f"{catalogue.sources[key]}{': ' if places else ''}{', '.join(places)}"
-        for key, places in fact.variable.source.items()
-    ]
-    return "; ".join(parts)
-
-
-def _note_of(variable: Variable) -> str:
+def _write_note(variable: Variable) -> str:
     said = (variable.meaning, variable.caution)
     return " ".join(" ".join(text.split()) for text in said if text)
 
 
-def _applies_to(fact: KnownVariable) -> list[str]:
+def _list_uses(fact: KnownVariable) -> list[str]:
     variable = fact.variable
     kinds = [str(kind) for kind in variable.operations]
     if kinds == ["point-to-point"] and fact.catalogue.library in _SENDING:
@@ -216,7 +202,7 @@ def _applies_to(fact: KnownVariable) -> list[str]:
     return [", ".join([*(kind for kind in kinds if kind != "all"), where]).strip(", ") or "all"]
 
 
-def _risks_of(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
+def _find_risks(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the keys about risks and opt-ins that the space file omits."""
     risks = list(dict.fromkeys(_RISKS[d] for d in variable.dangers if d in _RISKS))
     found: dict[str, Any] = {}
@@ -258,9 +244,9 @@ def add_conditions(
     fact = facts.get(parameter.name)
     if parameter.when or fact is None:
         return parameter
-    always = _all(fact.variable.needs, facts, space)
-    choices = [_all([need], facts, space) for need in fact.variable.needs_any] or [{}]
-    clauses = [_joined(always, choice) for choice in choices if choice is not None]
+    always = _find_allowed(fact.variable.needs, facts, space)
+    choices = [_find_allowed([need], facts, space) for need in fact.variable.needs_any] or [{}]
+    clauses = [_join_allowed(always, choice) for choice in choices if choice is not None]
     if always is None or not clauses:
         needs = [*fact.variable.needs, *fact.variable.needs_any]
         raise at.error(
@@ -277,8 +263,6 @@ def idle_under(space: Space, name: str, value: str) -> tuple[str, ...]:
 
     Includes parameters that need an opt-in.
     """
-    from commtune.spaces.catalogue.loading import look_up  # reads files
-
     catalogues = sorted(
         (known.catalogue for known in look_up(name).known),
         key=lambda catalogue: catalogue.library != space.library,
@@ -304,7 +288,7 @@ def _is_idle(variable: Variable | None, name: str, value: str) -> bool:
     return any(always) or (bool(choices) and all(choices))
 
 
-def _all(
+def _find_allowed(
     needs: Sequence[Need], facts: Mapping[str, KnownVariable], space: Space
 ) -> _Allowed | None:
     """Returns the values that all needs together allow: empty for always, ``None`` for never."""
@@ -331,7 +315,7 @@ def _all(
     return allowed
 
 
-def _joined(always: _Allowed | None, choice: _Allowed) -> _Allowed:
+def _join_allowed(always: _Allowed | None, choice: _Allowed) -> _Allowed:
     joined = dict(always or {})
     for name, values in choice.items():
         joined[name] = values & joined.get(name, values)
@@ -343,13 +327,13 @@ def _meets(need: Need, value: str | None) -> bool:
     if value is None:
         return need.none_of is not None
     if need.above is not None:
-        number = value.lstrip("-")
-        return number.isdigit() and int(value) > need.above
+        number = whole_number(value)
+        return number is not None and number > need.above
     if need.none_of is not None:
-        return not any(_same(value, other) for other in need.none_of)
-    return any(_same(value, other) for other in need.one_of or ())
+        return not any(_is_same(value, other) for other in need.none_of)
+    return any(_is_same(value, other) for other in need.one_of or ())
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same(one: str, other: str) -> bool:
     one, other = one.casefold(), other.casefold()
     return one == other or any(one in words and other in words for words in (_TRUE, _FALSE))

@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune.documents.nearest import find_nearest, quote_value, suggest_nearest
 from commtune.documents.validation import validate_part
-from commtune.documents.yaml_document import Document, Place, Where
+from commtune.documents.yaml_document import Document, Place
 from commtune.errors import DocumentError, SpaceError
 from commtune.spaces import building, schema
 from commtune.spaces.added_values import add_value
@@ -38,7 +38,6 @@ def customize_space(
     extend: Sequence[Mapping[str, Any] | schema.ParameterDocument] = (),
     opt_in: Sequence[str] = (),
     document: Document | None = None,
-    at: Where = (),
 ) -> Space:
     """Returns a space with a campaign's changes: extended, opted in, narrowed, then pinned.
 
@@ -48,13 +47,12 @@ def customize_space(
         extend: further parameters, as in a space file.
         opt_in: parameters, or single values as NAME=VALUE, that need an opt-in.
         document: the document with these keys, so that errors name file and line.
-        at: the place of the mapping with these keys in the document.
 
     Raises:
         DocumentError: of the document's class (SpaceError without one): a name or value is
             unknown, with the nearest legal one; or the default would not be legal any more.
     """
-    work = SpaceEditor(space, Place(document or Document(None, error_class=SpaceError), at))
+    work = SpaceEditor(space, Place(document or Document(None, error_class=SpaceError)))
     work.extend(extend)
     work.opt_in(opt_in)
     work.narrow(narrow or {})
@@ -86,7 +84,7 @@ class SpaceEditor:
         added = {"extend": list(additions)}
         models = validate_part(self._at.document, added, _Extension, self._at.where).extend
         at = self._at / "extend"
-        known = {**self.space.by_name, **self.space.left_out}
+        known = self._unpinned
         for i, model in enumerate(models):
             if model.name in known:
                 self._add_values(model, at / i)
@@ -165,7 +163,7 @@ class SpaceEditor:
                 hint=suggest_nearest(written, self._opt_in_words()),
             )
         wanted = {value} if value else offered[name]
-        self._replace(_with_restricted(self._owner(name), wanted), at)
+        self._replace(_with_restricted(self._unpinned[name], wanted), at)
 
     def _opens(self, name: str, value: str) -> bool:
         """Whether a value's parameter needs an opt-in and has at most one for single values."""
@@ -174,7 +172,7 @@ class SpaceEditor:
 
     def _open(self, name: str, value: str, at: Place) -> None:
         """Adds an allowed value of a parameter that needs an opt-in, or the parameter with it."""
-        whole = self._named.setdefault(name, self.space.left_out.get(name) or self._owner(name))
+        whole = self._named.setdefault(name, self._unpinned[name])
         current = self.space.by_name.get(name)
         wanted = {value, *(current.values if current is not None else (None,))}
         kept = tuple(v for v in whole.values if v in wanted)
@@ -184,15 +182,16 @@ class SpaceEditor:
         self._become([*others, changed], left_out=left_out, at=at)
 
     def _offered(self) -> dict[str, set[str]]:
-        everything = {**self.space.by_name, **self.space.left_out}
-        return {n: {r.value for r in p.restricted} for n, p in everything.items() if p.restricted}
+        known = self._unpinned.items()
+        return {n: {r.value for r in p.restricted} for n, p in known if p.restricted}
 
     def _opt_in_words(self) -> list[str]:
         values = [f"{n}={v}" for n, vs in self._offered().items() for v in sorted(vs)]
         return [*self.space.left_out, *values]
 
-    def _owner(self, name: str) -> Parameter:
-        return self.space.by_name.get(name) or self.space.left_out[name]
+    @property
+    def _unpinned(self) -> dict[str, Parameter]:
+        return {**self.space.by_name, **self.space.left_out}
 
     def narrow(self, wanted: Mapping[str, Sequence[str]]) -> None:
         """Reduces the domains of parameters to some values; unset stays legal where it was."""

@@ -9,18 +9,24 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.documents.quantities import QuantityError, parse_bytes, whole_number
 from commtune.documents.yaml_document import Document, Place
 from commtune.errors import DocumentError, SpaceError
 from commtune.spaces.added_values import add_value
 from commtune.spaces.building import as_value
-from commtune.spaces.catalogue_facts import add_conditions, complete_document
+from commtune.spaces.catalogue.loading import (
+    KnownVariable,
+    add_variables,
+    list_libraries,
+    look_up,
+)
+from commtune.spaces.catalogue.words import Danger, Level, Role, Scope
+from commtune.spaces.catalogue_facts import add_conditions, complete_document, declare_values
 from commtune.spaces.customizing import customize_space, in_order
 from commtune.spaces.parameter import Kind, Parameter, Restricted, Risk
 from commtune.spaces.space import Space
 
 if TYPE_CHECKING:
-    from commtune.spaces.catalogue.loading import KnownVariable
     from commtune.spaces.catalogue.schema import Variable
 
 #: The libraries below each library, by which it sends its messages: their variables affect it.
@@ -125,9 +131,10 @@ class _Additions:
         owner, fact = self._owners.get(name), _fact(self._facts, name)
         if owner is not None and self._has_or_refuses(owner, value):
             return
-        reason = self._refusal(name, value, fact, is_new=owner is None)
-        if reason is not None or fact is None:
-            self.reasons[name, value] = reason or LeftOut("")
+        if fact is None:
+            self.reasons[name, value] = _unread(name, self.space.library)
+        elif reason := self._refusal(value, fact, is_new=owner is None):
+            self.reasons[name, value] = reason
         elif owner is None:
             self._new.setdefault(name, []).append(value)
         else:
@@ -141,14 +148,9 @@ class _Additions:
             return True
         return as_value(self.space.declared[owner.name], value) is not None
 
-    def _refusal(
-        self, name: str, value: str, fact: KnownVariable | None, *, is_new: bool
-    ) -> LeftOut | None:
-        if fact is None:
-            return _unread(name, self.space.library)
+    def _refusal(self, value: str, fact: KnownVariable, *, is_new: bool) -> LeftOut | None:
         if is_new:
-            unfit = _unfit(fact.variable, one_node=self._one_node)
-            if unfit is not None:
+            if unfit := _unfit(fact.variable, one_node=self._one_node):
                 return unfit
             if fact.name in self._owners:
                 return LeftOut(f"another name of {fact.name}, which the space has")
@@ -186,18 +188,10 @@ class _Additions:
 
 def _facts(library: str) -> dict[str, KnownVariable]:
     """Reads the facts on variables of a library and of those below it from the catalogues."""
-    # Imported here, since catalogues are long.
-    from commtune.spaces.catalogue.loading import KnownVariable, list_libraries, load_catalogue
-
     facts: dict[str, KnownVariable] = {}
     for one in (library, *_BELOW.get(library, ())):
         if one in list_libraries():
-            catalogue = load_catalogue(one)
-            facts |= {
-                n: KnownVariable(catalogue, n, v)
-                for n, v in catalogue.variables.items()
-                if n not in facts
-            }
+            add_variables(facts, one)
     return facts
 
 
@@ -229,8 +223,6 @@ def unread_here(space: Space, name: str) -> LeftOut | None:
 
 
 def _unread(name: str, library: str) -> LeftOut:
-    from commtune.spaces.catalogue.loading import look_up
-
     answer = look_up(name)
     if library in {catalogue.library for catalogue in answer.undescribed}:
         return LeftOut(f"the catalogue of {library} does not describe it")
@@ -243,8 +235,6 @@ def _unread(name: str, library: str) -> LeftOut:
 
 def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:
     """Returns the reason if a variable that the space lacks isn't added, whatever its value."""
-    from commtune.spaces.catalogue.words import Danger, Level, Role, Scope
-
     if Danger.HARM_TO_OTHERS in variable.dangers or variable.level is Level.FORBIDDEN:
         return LeftOut("may harm others on the machine; only your own `extend` brings it in")
     if variable.role is not Role.TUNE:
@@ -278,12 +268,13 @@ def _illegal(fact: KnownVariable, value: str) -> str:
 
 def _parsed(text: str) -> int:
     """Parses a whole number, or a size in bytes."""
-    return int(text) if text.lstrip("-").isdigit() else parse_bytes(text)
+    number = whole_number(text)
+    return parse_bytes(text) if number is None else number
 
 
 def _number(fact: KnownVariable, value: str) -> int | None:
-    plain = value.lstrip("-").isdigit()
-    if not plain and not (fact.variable.type == "bytes" and fact.catalogue.suffixes):
+    takes_suffixes = fact.variable.type == "bytes" and fact.catalogue.suffixes
+    if whole_number(value) is None and not takes_suffixes:
         return None
     try:
         return _parsed(value)
@@ -293,10 +284,7 @@ def _number(fact: KnownVariable, value: str) -> int | None:
 
 def _written(name: str, values: list[str], fact: KnownVariable | None) -> Mapping[str, object]:
     """Returns the entry of a space file for a parameter with these values."""
-    # Text such as 007 isn't treated as a number, since 7 would be written in its place.
-    whole = all(value.lstrip("-").isdigit() and str(int(value)) == value for value in values)
-    written: dict[str, object] = {"name": name, "kind": "integer" if whole else "choice"}
-    written["values"] = [int(value) for value in values] if whole else values
+    written = {"name": name, **declare_values(values)}
     assert fact is not None, name
     if set(values) <= set(fact.variable.restricted):
         written |= {"opt_in": True, "restricted": []}
@@ -306,7 +294,7 @@ def _written(name: str, values: list[str], fact: KnownVariable | None) -> Mappin
 
 
 def _with_value(space: Space, parameter: Parameter, variable: Variable, value: str) -> Space:
-    number = int(value) if value.lstrip("-").isdigit() else None
+    number = whole_number(value)
     if number is None and parameter.kind is Kind.BYTES:
         number = parse_bytes(value)
     # A recommendation by others is not an opt-in of this site.

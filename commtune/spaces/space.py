@@ -31,7 +31,6 @@ class Space:
     Attributes:
         version: the version that the author declared; `key` identifies the content.
         versions: the library versions that it is for, as text like ``>=4.3,<6``.
-        operations: the operations for which it is meant; empty for all.
         pinned: variables set in every run, including the baseline's; never in a configuration.
         parameters: the dimensions, sorted so that each follows those that its condition names.
         fixed: parameters that no longer vary, with their values.
@@ -232,7 +231,7 @@ class Space:
     ) -> Configuration | None:
         """Removes parameters and those that depend on them; ``None`` if that isn't legal."""
         kept = self.unset_parameters(self.assignment(configuration), names)
-        lacking = configuration if kept is None else self.configuration(kept)
+        lacking = None if kept is None else self.configuration(kept)
         return lacking if lacking != configuration else None
 
     def unset_parameters(

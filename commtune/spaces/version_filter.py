@@ -6,14 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from commtune.spaces.parameter import (
-    AtMost,
-    Clause,
-    Constraint,
-    Forbidden,
-    Parameter,
-    ProductAtMost,
-)
+from commtune.spaces.catalogue.loading import KnownVersion, list_libraries, load_catalogue
+from commtune.spaces.parameter import Clause, Constraint, Forbidden, Parameter
 from commtune.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -99,14 +93,12 @@ def _constraints(
     without: Mapping[str, Collection[str]],
 ) -> Iterable[Constraint]:
     for constraint in constraints:
-        match constraint:
-            case Forbidden():
-                clause = _clause(constraint.clause, gone, without)
-                if clause is not None:
-                    yield replace(constraint, clause=clause)
-            case AtMost() | ProductAtMost():
-                if not constraint.names & set(gone):
-                    yield constraint
+        if isinstance(constraint, Forbidden):
+            clause = _clause(constraint.clause, gone, without)
+            if clause is not None:
+                yield replace(constraint, clause=clause)
+        elif constraint.names.isdisjoint(gone):
+            yield constraint
 
 
 def cut_space_to_versions(
@@ -117,9 +109,6 @@ def cut_space_to_versions(
     Args:
         versions: by library. One without a version or a catalogue is ignored.
     """
-    # Imported here, since catalogues are long and only needed where a version is known.
-    from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
-
     said: list[str] = []
     for library, version in versions.items():
         if version and library in list_libraries():
@@ -128,8 +117,6 @@ def cut_space_to_versions(
 
 
 def _cut_to_version(space: Space, catalogue: Catalogue, version: str, said: list[str]) -> Space:
-    from commtune.spaces.catalogue.loading import KnownVersion
-
     known = KnownVersion(catalogue, version)
     names, values = {}, {}
     for parameter in (*space.parameters, *space.left_out.values()):

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
-from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
+from commtune.model import DEFAULT, Configuration, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
@@ -253,7 +253,6 @@ class Campaign:
         detectable: Mapping[int, float],
     ) -> Conclusion:
         campaign_id = self.runner.campaign_id
-        executions: Sequence[Execution] = self.runner.store.executions(campaign_id)
         found = draw_conclusion(
             plan,
             self.runner.evidence,
@@ -262,7 +261,7 @@ class Campaign:
             detectable,
             rules=self._confirmation.rules(decision, len(decision.shares) - 1),
             run_s=self._confirmation.typical_s(),
-            executions=executions,
+            executions=self.runner.store.executions(campaign_id),
             set_aside=self._search.set_aside,
             replayed=self._replayed,
         )

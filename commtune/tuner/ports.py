@@ -244,9 +244,6 @@ class Store(Protocol):
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
         """Stores the conclusion of the campaign."""
 
-    def conclusion(self, campaign_id: int) -> Conclusion | None:
-        """Returns what ``conclude`` stored last."""
-
 
 @dataclass(frozen=True)
 class Progress:

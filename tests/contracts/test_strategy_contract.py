@@ -13,6 +13,7 @@ from made_up_spaces import made_up_space
 
 from commtune.errors import UserError
 from commtune.model import Configuration
+from commtune.spaces.customizing import customize_space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.standings import Speedups
@@ -79,6 +80,14 @@ def test_nothing_is_left_after_the_whole_space(name: str) -> None:
     found = proposals(made(name), SPACE.count() + 5)
     assert set(found) == set(SPACE.configurations())
     assert made(name).ask(lambda _: False) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pin", [{"ALGORITHM": "1"}, {"ALGORITHM": "1", "BUFFER": "unset"}])
+def test_nothing_is_proposed_where_nothing_can_vary(name: str, pin: dict[str, str]) -> None:
+    space = customize_space(SPACE, pin={"DEPTH": "1", **pin})
+    strategy = make_strategy(name, TableModel(space, SIZES), np.full(2, 0.5), 1)
+    assert strategy.ask(lambda configuration: not configuration.is_default) is None
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -233,7 +233,7 @@ def test_the_end_of_a_campaign_says_the_same() -> None:
     points = [{"bytes": 1024, "speed": "all", "ratio": 1.3, "low": 1.2, "high": 1.4, "pairs": 9}]
     stored = {"confirmed": [{"configuration": GDR, "blocks": 9, "points": points}]}
     conclusion = load_model(Conclusion, stored)
-    nothing = Comparison("allreduce", {}, {}, {}, {})
+    nothing = Comparison({}, {}, {}, {})
     report = CampaignResult((), nothing, MachineStates(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
     spec = parse_campaign(CAMPAIGN, Path.cwd())
     seen = _replicated(spec, report)

@@ -48,21 +48,21 @@ parameters:
 """
 
 CAMPAIGN = """\
+campaign: 1
 name: mine
-space:
-  use: small
-  narrow:
-    TOY_SIZES: [4KiB]
-    TOY_SIZE: [4KiB, 5KiB]
-    TOY_ALGO: [wild]
-    TOY_LANE: 1
-  pin:
-    TOY_SIZE: 60KiB
-    TOY_RADIX: 2
-  opt_in: [TOY_LANES]
-  extend:
-    - name: TOY_NEW
-      kind: booll
+space: small
+narrow:
+  TOY_SIZES: [4KiB]
+  TOY_SIZE: [4KiB, 5KiB]
+  TOY_ALGO: [wild]
+  TOY_LANE: 1
+pin:
+  TOY_SIZE: 60KiB
+  TOY_RADIX: 2
+opt_in: [TOY_LANES]
+extend:
+  - name: TOY_NEW
+    kind: booll
 """
 
 
@@ -220,14 +220,14 @@ def test_errors_stand_in_the_campaign_file(
     part: dict[str, list[Any]], message: str, hint: str
 ) -> None:
     document = parse_document(CAMPAIGN, Path("c.yaml"), CampaignError)
-    written = {k: v for k, v in document.data["space"].items() if k not in ("use", "extend")}
-    wanted = validate_part(document, written, CustomizationDocument, ("space",))
+    written = {key: document.data[key] for key in ("narrow", "pin", "opt_in")}
+    wanted = validate_part(document, written, CustomizationDocument)
     ((key, names),) = part.items()
     value: Any = getattr(wanted, key)
     chosen = value if isinstance(value, list) else {name: value[name] for name in names}
     arguments: dict[str, Any] = {key: chosen}
     with pytest.raises(CampaignError) as caught:
-        customize_space(small(), **arguments, document=document, at=("space",))
+        customize_space(small(), **arguments, document=document)
     assert caught.value.message == f"c.yaml:{message}"
     assert caught.value.hint == hint
 
@@ -235,9 +235,7 @@ def test_errors_stand_in_the_campaign_file(
 def test_a_wrong_extension_stands_in_the_campaign_file() -> None:
     document = parse_document(CAMPAIGN, Path("c.yaml"), CampaignError)
     with pytest.raises(CampaignError) as caught:
-        customize_space(
-            small(), extend=document.data["space"]["extend"], document=document, at=("space",)
-        )
+        customize_space(small(), extend=document.data["extend"], document=document)
     assert caught.value.message == (
         "c.yaml:15: extend[0] (TOY_NEW).kind: 'booll' is not a known value"
     )

@@ -77,6 +77,12 @@ def test_an_included_space_is_part_of_it() -> None:
     assert space.check({"NCCL_ALGO": "NVLSTree", "NCCL_PROTO": "LL"})
 
 
+def test_what_only_looks_like_a_number_is_above_none() -> None:
+    threads = "  - {name: NCCL_SOCKET_NTHREADS, kind: choice, values: ['²', '--2', '2']}\n"
+    sockets = space_of(threads + "  - {name: NCCL_NSOCKS_PERTHREAD}\n").parameters[1]
+    assert sockets.condition == "NCCL_SOCKET_NTHREADS 2"
+
+
 def test_sizes() -> None:
     written = (
         "  - {name: NCCL_BUFFSIZE, size: quick}\n"

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from commtune.documents.nearest import quote_value
 from commtune.model.configuration import Changes
 from commtune.spaces.catalogue import loading
 from commtune.spaces.catalogue.words import Danger, Level, Wrong
@@ -19,7 +18,7 @@ from commtune.spaces.catalogue.words import Danger, Level, Wrong
 if TYPE_CHECKING:
     from commtune.spaces.catalogue.schema import Variable
 
-_SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
+_SUFFIXED = re.compile(r"(\d+)([kKmMgG])i?[bB]?\Z")
 #: The default in catalogues of variables that launchers set.
 _BY_LAUNCHER = "launcher"
 
@@ -80,31 +79,35 @@ def check_settings(
     every = loading.all_prefixes()
     of_libraries = [setting for setting in settings if setting.name.startswith(every)]
     for setting in of_libraries:
-        yield from _of_setting(setting, found)
-    yield from _misspelled_values(of_libraries, found)
+        yield from _check_setting(setting, found)
+    yield from _check_words(of_libraries, found)
 
 
 def list_misspelled_names(names: Iterable[str]) -> list[str]:
     """Returns a remark for each name that is most likely misspelled."""
     unknown = (EnvironmentSetting(name, "") for name in names if not loading.look_up(name))
-    return [remark.what for setting in unknown for remark in _of_unknown(setting)]
+    return [remark.what for setting in unknown for remark in _guess_name(setting)]
 
 
-def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterator[SettingRemark]:
+def _check_setting(
+    setting: EnvironmentSetting, found: Mapping[str, str]
+) -> Iterator[SettingRemark]:
     answer = loading.look_up(setting.name)
-    known = _here(answer, found)
+    known = _select_here(answer, found)
     if known:
         for entry in known:
             version, title = found.get(entry.catalogue.library), entry.catalogue.title
             by = f" with {title}" if len(known) > 1 else ""
-            yield from _of_known(setting, entry, version, by)
-    elif wrong := _wrong(answer, found):
-        yield _of_wrong(setting, wrong)
+            yield from _check_known(setting, entry, version, by)
+    elif wrong := _find_wrong(answer, found):
+        yield _describe_wrong(setting, wrong)
     elif not answer:
-        yield from _of_unknown(setting)
+        yield from _guess_name(setting)
 
 
-def _here(answer: loading.LookupResult, found: Mapping[str, str]) -> list[loading.KnownVariable]:
+def _select_here(
+    answer: loading.LookupResult, found: Mapping[str, str]
+) -> list[loading.KnownVariable]:
     """Returns the entries of libraries on this system; all if there is none."""
     # NCCL and RCCL share names, so the entry of the one on this system counts.
     here = [entry for entry in answer.known if entry.catalogue.library in found]
@@ -112,18 +115,18 @@ def _here(answer: loading.LookupResult, found: Mapping[str, str]) -> list[loadin
     return here or ([] if of_others else list(answer.known))
 
 
-def _of_known(
+def _check_known(
     setting: EnvironmentSetting, entry: loading.KnownVariable, version: str | None, by: str
 ) -> Iterator[SettingRemark]:
-    if version is not None and (gone := _not_in(entry, version)):
+    if version is not None and (gone := _explain_absence(entry, version)):
         use = ", ".join(entry.variable.replaced_by)
         advice = f"use {use}" if use else "remove it"
         what = f"{setting.name}{setting.place} does nothing: {gone}; {advice}"
         yield SettingRemark(what, setting.removal)
         return
-    dangerous = _danger(setting, entry.variable, by)
+    dangerous = _describe_danger(setting, entry.variable, by)
     if dangerous:
-        alike = _danger(setting, entry.variable, "")
+        alike = _describe_danger(setting, entry.variable, "")
         yield SettingRemark(dangerous, setting.removal, alike)
     numbers = entry.variable.type in ("integer", "bytes")
     cut = _SUFFIXED.match(setting.value)
@@ -133,11 +136,12 @@ def _of_known(
             " takes no suffix, "
             f"{setting.value} is read as {cut[1]} or refused; write the plain number"
         )
-        mend = setting.removal and Changes({setting.name: str(_plain(setting.value))})
+        number = int(cut[1]) << (10 * ("kmg".index(cut[2].lower()) + 1))
+        mend = setting.removal and Changes({setting.name: str(number)})
         yield SettingRemark(shown + entry.catalogue.title + rest, mend, shown + rest)
 
 
-def _not_in(entry: loading.KnownVariable, version: str) -> str:
+def _explain_absence(entry: loading.KnownVariable, version: str) -> str:
     """Returns why a version doesn't have a variable; empty if it does or that is unknown."""
     title, variable = entry.catalogue.title, entry.variable
     if loading.is_of_vendor(entry.catalogue, variable, version):
@@ -149,7 +153,7 @@ def _not_in(entry: loading.KnownVariable, version: str) -> str:
     return ""
 
 
-def _danger(setting: EnvironmentSetting, variable: Variable, by: str) -> str:
+def _describe_danger(setting: EnvironmentSetting, variable: Variable, by: str) -> str:
     """Returns what is dangerous about a value; empty if nothing is known.
 
     Args:
@@ -175,17 +179,17 @@ def _is_dangerous(value: str, variable: Variable) -> bool:
     restricted = {word.casefold() for word in variable.restricted}
     if restricted:
         # A list of exclusions (^) selects what it doesn't name.
-        kept = restricted - set(words) if value.startswith("^") else restricted & set(words)
-        return bool(kept)
+        return bool(
+            restricted.difference(words) if value.startswith("^") else restricted & set(words)
+        )
     if variable.level not in (Level.DANGER, Level.FORBIDDEN):
         return False
     if variable.default in (value, _BY_LAUNCHER):
         return False
-    inside = variable.level is Level.DANGER and _inside(value, variable)
-    return not inside
+    return variable.level is Level.FORBIDDEN or not _is_in_range(value, variable)
 
 
-def _inside(value: str, variable: Variable) -> bool:
+def _is_in_range(value: str, variable: Variable) -> bool:
     numbers = variable.range
     try:
         return numbers is not None and float(numbers.least) <= float(value) <= float(
@@ -195,7 +199,7 @@ def _inside(value: str, variable: Variable) -> bool:
         return False
 
 
-def _wrong(answer: loading.LookupResult, found: Mapping[str, str]) -> loading.NotRead | None:
+def _find_wrong(answer: loading.LookupResult, found: Mapping[str, str]) -> loading.NotRead | None:
     """Returns why no library here reads a name; ``None`` if software without catalogue does."""
     of_others = bool(answer.known)  # the libraries of these are not here
     wrong = [w for w in answer.not_read if of_others or w.entry.what is not Wrong.ELSEWHERE]
@@ -203,7 +207,7 @@ def _wrong(answer: loading.LookupResult, found: Mapping[str, str]) -> loading.No
     return wrong[0] if wrong else None
 
 
-def _of_wrong(setting: EnvironmentSetting, wrong: loading.NotRead) -> SettingRemark:
+def _describe_wrong(setting: EnvironmentSetting, wrong: loading.NotRead) -> SettingRemark:
     entry = wrong.entry
     what = (
         f"{setting.name}{setting.place} is not a variable of {wrong.catalogue.title} "
@@ -211,11 +215,11 @@ def _of_wrong(setting: EnvironmentSetting, wrong: loading.NotRead) -> SettingRem
     )
     mend = setting.removal
     if mend and entry.what is Wrong.MISSPELLED and len(entry.use) == 1:
-        mend = _renaming(setting, entry.use[0])
+        mend = _rename(setting, entry.use[0])
     return SettingRemark(what, mend)
 
 
-def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
+def _guess_name(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
     for library in loading.list_libraries():
         if not setting.name.startswith(loading.variable_prefixes(library)):
             continue
@@ -224,40 +228,34 @@ def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
                 what = (
                     f"{setting.name}{setting.place} is not a known name; perhaps {known} is meant"
                 )
-                yield SettingRemark(what, setting.removal and _renaming(setting, known))
+                yield SettingRemark(what, setting.removal and _rename(setting, known))
                 return
 
 
-def _renaming(setting: EnvironmentSetting, name: str) -> Changes:
+def _rename(setting: EnvironmentSetting, name: str) -> Changes:
     return Changes({name: setting.value, setting.name: None})
-
-
-def _plain(value: str) -> int:
-    found = re.match(r"(\d+)([a-z])", value.lower())
-    assert found is not None, quote_value(value)
-    return int(found[1]) << (10 * ("kmg".index(found[2]) + 1))
 
 
 _BETWEEN = re.compile(r"[,;:|@=\s]+")
 
 
-def _misspelled_values(
+def _check_words(
     settings: Sequence[EnvironmentSetting], found: Mapping[str, str]
 ) -> Iterator[SettingRemark]:
     # Only misspelled words are reported, as many lists of values are incomplete.
     for setting in settings:
         known = loading.look_up(setting.name).known
         entries = [entry for entry in known if entry.catalogue.library in found] or known
-        wrong = [_misspelled_word(setting.value, entry) for entry in entries]
+        wrong = [_find_misspelled_word(setting.value, entry) for entry in entries]
         pairs = [pair for pair in wrong if pair is not None]
         # If several libraries read a variable, a value of any of them is legal.
         if pairs and len(pairs) == len(wrong):
-            yield _remark(setting, *pairs[0])
+            yield _describe_misspelling(setting, *pairs[0])
 
 
-def _misspelled_word(value: str, entry: loading.KnownVariable) -> tuple[str, str] | None:
-    legal = {word.casefold(): word for word in _legal(entry.variable)}
-    for word in _words(value):
+def _find_misspelled_word(value: str, entry: loading.KnownVariable) -> tuple[str, str] | None:
+    legal = {word.casefold(): word for word in _list_legal_words(entry.variable)}
+    for word in _split_words(value):
         if word.casefold() in legal:
             continue
         for known in legal.values():
@@ -266,18 +264,18 @@ def _misspelled_word(value: str, entry: loading.KnownVariable) -> tuple[str, str
     return None
 
 
-def _legal(variable: Variable) -> Iterator[str]:
+def _list_legal_words(variable: Variable) -> Iterator[str]:
     if variable.type != "choice":
         return
     for value in (*variable.values, *variable.restricted):
-        yield from _words(value)
+        yield from _split_words(value)
 
 
-def _words(value: str) -> list[str]:
+def _split_words(value: str) -> list[str]:
     return [word for word in _BETWEEN.split(value.removeprefix("^")) if word]
 
 
-def _remark(setting: EnvironmentSetting, word: str, meant: str) -> SettingRemark:
+def _describe_misspelling(setting: EnvironmentSetting, word: str, meant: str) -> SettingRemark:
     shown = f"{setting.name}={setting.value}"[:80]
     what = f"{shown}{setting.place}: no value {word} is known; perhaps {meant} is meant"
     right = Changes({setting.name: setting.value.replace(word, meant, 1)})
@@ -295,29 +293,29 @@ def _is_misspelling(name: str, known: str) -> bool:
     """
     if name == known:
         return False
-    if _letters(name) == _letters(known):
+    if _join_letters(name) == _join_letters(known):
         return True
     ours, theirs = name.upper().split("_"), known.upper().split("_")
     if len(ours) != len(theirs):
         return False
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
-    return len(pairs) == 1 and _alike(*pairs[0])
+    return len(pairs) == 1 and _is_alike(*pairs[0])
 
 
-def _letters(name: str) -> str:
+def _join_letters(name: str) -> str:
     return name.replace("_", "").upper()
 
 
-def _alike(a: str, b: str) -> bool:
+def _is_alike(a: str, b: str) -> bool:
     short, long = sorted((a, b), key=len)
     if len(short) < _LEAST or short.isdigit():
         return False
     if long.startswith(short) and (long[len(short) :] == "V" or len(long) == len(short) + 2):
         return False  # ALLTOALL and ALLTOALLV, MSCCL and MSCCLPP
-    return (long.startswith(short) and len(long) > len(short) + 2) or _one_slip(a, b)
+    return (long.startswith(short) and len(long) > len(short) + 2) or _is_one_slip(a, b)
 
 
-def _one_slip(a: str, b: str) -> bool:
+def _is_one_slip(a: str, b: str) -> bool:
     """Whether one inserted, deleted or replaced letter, or a swap of two, turns a into b."""
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
     rest_a, rest_b = a[start:], b[start:]
@@ -337,4 +335,4 @@ def _is_misspelled_word(word: str, known: str) -> bool:
         return False
     if abs(len(ours) - len(theirs)) > 1 or f"{ours}V" == theirs or f"{theirs}V" == ours:
         return False
-    return ours != theirs and _one_slip(ours, theirs)
+    return ours != theirs and _is_one_slip(ours, theirs)

@@ -90,6 +90,17 @@ class KnownVariable:
         return _interactions_of(self.catalogue, self.name)
 
 
+def add_variables(known: dict[str, KnownVariable], library: str) -> None:
+    """Adds the variables of a library's catalogue to those of others, which take precedence.
+
+    Raises:
+        UnknownName: there is no such catalogue.
+    """
+    catalogue = load_catalogue(library)
+    for name, variable in catalogue.variables.items():
+        known.setdefault(name, KnownVariable(catalogue, name, variable))
+
+
 @dataclass(frozen=True)
 class NotRead:
     """A name that a library doesn't read, or no longer reads, with its entry."""

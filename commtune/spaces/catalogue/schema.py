@@ -246,6 +246,11 @@ class Catalogue(schema.Model):
         aliases = (alias for variable in self.variables.values() for alias in variable.aliases)
         return (*self.variables, *aliases, *self.others)
 
+    def list_sources(self, variable: Variable) -> str:
+        """The sources of a variable's entry, each with the files or pages in it."""
+        named = (f"{self.sources[key]}: {', '.join(of)}" for key, of in variable.source.items())
+        return "; ".join(one.removesuffix(": ") for one in named)
+
     def newest_of(self, variable: Variable) -> str:
         """The newest version that was looked at for a variable."""
         part = self.parts[variable.part].newest if variable.part is not None else None

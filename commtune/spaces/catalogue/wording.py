@@ -45,7 +45,7 @@ def _facts(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]
     known_from = " and ".join(known.meaning for known in variable.known_from)
     documented = "in the library's documentation" if variable.documented else "not documented"
     yield "known from", f"{known_from}; {documented}"
-    yield "source", _describe_sources(variable, catalogue)
+    yield "source", catalogue.list_sources(variable)
 
 
 def _describe_range(numbers: Range | None) -> str:
@@ -75,14 +75,6 @@ def list_values(values: Iterable[str]) -> str:
 
 def _list_by_version(said: Mapping[str, str]) -> str:
     return "; ".join(f"{version}: {text}" for version, text in said.items())
-
-
-def _describe_sources(variable: Variable, catalogue: Catalogue) -> str:
-    named = [
-        f"{catalogue.sources[key].removeprefix('general: ')}: {', '.join(places)}".rstrip(": ")
-        for key, places in variable.source.items()
-    ]
-    return "; ".join(named)
 
 
 def summarize_meaning(variable: Variable) -> str:

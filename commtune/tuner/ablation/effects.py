@@ -35,7 +35,7 @@ _GAIN_KEPT = 0.98
 #: A variable is idle if it is shown to bring less than this share of the log speedup.
 _SMALL_SHARE = 0.1
 #: The fewest blocks from which anything is concluded.
-_FEWEST = 4
+FEWEST = 4
 #: The level of one-sided bounds of gains: two standard errors of normal noise.
 _ONE_SIDED_LEVEL = 0.977
 #: The level of the bound of a mean loss; lower, since a lost speedup is worse than a passenger.
@@ -148,7 +148,7 @@ def find_gain_sizes(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
 
 def shows_no_gain(gain: Effects, minimum_gain: float) -> bool:
     """Whether fresh runs rule out the minimum gain at every size."""
-    return gain.blocks >= _FEWEST and all(
+    return gain.blocks >= FEWEST and all(
         e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.by_size.values()
     )
 
@@ -166,26 +166,25 @@ def judge_variables(
         gain: of the whole configuration.
         sizes: bytes.
     """
-    if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
+    if not lost or min(e.blocks for e in lost.values()) < FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
     error_rate = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
+    pooled = {size: _pool_blocks([e.by_size[size] for e in lost.values()]) for size in sizes}
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
-        low, high, mean = -math.inf, True, -math.inf
+        is_needed, is_idle, best[name] = False, True, -math.inf
         for size in sizes:
             one = effect.by_size[size]
-            error, freedom = _pool_blocks([other.by_size[size] for other in lost.values()])
-            error /= math.sqrt(one.pairs)
+            deviation, freedom = pooled[size]
+            error = deviation / math.sqrt(one.pairs)
+            is_needed |= one.mean > t_quantile(1 - error_rate, freedom) * error
             idle_margin = t_quantile(1 - _PASSENGER_RATE / comparisons, freedom) * error
-            margin = t_quantile(1 - error_rate, freedom) * error
-            low = max(low, one.mean - margin)
-            high = high and one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
-            mean = max(mean, one.mean)
-        best[name] = mean
-        if low > 0:
+            is_idle &= one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
+            best[name] = max(best[name], one.mean)
+        if is_needed:
             needed.add(name)
-        elif high:
+        elif is_idle:
             idle.add(name)
     unclear = sorted(lost.keys() - needed - idle, key=lambda name: -best[name])
     return VariableJudgement(frozenset(needed), tuple(unclear))
@@ -238,11 +237,10 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     Returns ``None`` with fewer than four blocks.
     """
     known = [size for size in sizes if size in lost.by_size and size in gain.by_size]
-    if not known or lost.blocks < _FEWEST:
+    if not known or lost.blocks < FEWEST:
         return None
     lost_at, gain_at = lost.at(known).by_size.values(), gain.at(known).by_size.values()
-    whole = math.fsum(e.mean for e in gain_at) / len(known)
-    mean = math.fsum(e.mean for e in lost_at) / len(known)
+    whole, mean = fmean(e.mean for e in gain_at), fmean(e.mean for e in lost_at)
     # Errors at the sizes of a run are correlated, so they don't average out. Their variances are
     # pooled, since a few blocks are too few to estimate each.
     error, freedom = _pooled_error(lost_at)

@@ -17,6 +17,7 @@ from statistics import fmean
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.model.conclusion import Ablation
 from commtune.tuner.ablation.effects import (
+    FEWEST,
     JUDGED_AFTER,
     Effects,
     Shortfall,
@@ -36,8 +37,6 @@ from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
 
 #: The most blocks that compare the smaller configuration.
 _MOST_CHECKS = 12
-#: The fewest blocks from which anything is concluded.
-_FEWEST = 4
 #: The share of a candidate's time after which variables that are still unclear are dropped.
 _LEAVING_SHARE = 0.6
 #: The share of the rest of its time for other values of the variables left; and the configurations
@@ -46,6 +45,7 @@ _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
 #: Runs of the search with a value after which that value isn't tried again.
 _JUDGED_RUNS = 4
+_TOO_SHORT = "too little time to leave variables out"
 
 
 class AblationPhase:
@@ -139,9 +139,9 @@ class AblationPhase:
         """
         found = self._effects(small, other)
         parts = list(found.at(self._gain_sizes(small)).by_size.values())
-        if not parts or found.blocks < _FEWEST:
-            return (fmean(e.mean for e in parts) if parts else 0.0), 0.0
-        mean = fmean(e.mean for e in parts)
+        mean = fmean(e.mean for e in parts) if parts else 0.0
+        if not parts or found.blocks < FEWEST:
+            return mean, 0.0
         return mean, mean - max(error_bound(e, of) for e in parts)
 
     def _merge_results(self, found: list[Ablation]) -> list[Ablation]:
@@ -206,12 +206,13 @@ class AblationPhase:
 
     def _gain_sizes(self, large: Configuration) -> tuple[int, ...]:
         """Lists those sizes (bytes) of a configuration with a gain so far, or its best one."""
-        gain = self._effects(DEFAULT, large).at(self._sizes[large])
-        return find_gain_sizes(gain, self._plan.minimum_gain)
+        return find_gain_sizes(self._gain(large), self._plan.minimum_gain)
 
     def _shows_no_gain(self, candidate: Configuration) -> bool:
-        gain = self._effects(DEFAULT, candidate).at(self._sizes[candidate])
-        return shows_no_gain(gain, self._plan.minimum_gain)
+        return shows_no_gain(self._gain(candidate), self._plan.minimum_gain)
+
+    def _gain(self, configuration: Configuration) -> Effects:
+        return self._effects(DEFAULT, configuration).at(self._sizes[configuration])
 
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
         lost, gain = self._effects(small, large), self._effects(DEFAULT, large)
@@ -293,13 +294,13 @@ class AblationPhase:
         keep = [name for name in lacking if name in judgement.needed] or [idle.pop()]
         while True:
             out = [name for name in lacking if name not in keep]
-            small = self._plan.space.without_parameters(candidate, out) if out else candidate
+            if not out:
+                return self._result(candidate, candidate, None, "")
+            small = self._plan.space.without_parameters(candidate, out)
             if small is None:  # not legal without them, so the next best comes back
                 keep.append(idle.pop())
                 continue
-            lost = self._compare(candidate, small, timer, until_s) if out else None
-            if not out:
-                return self._result(candidate, candidate, None, "")
+            lost = self._compare(candidate, small, timer, until_s)
             if lost is None:
                 return self._result(candidate, candidate, None, _TOO_SHORT)
             if not lost.is_too_much or not idle:
@@ -364,6 +365,3 @@ class AblationPhase:
         found = describe_variables(self._plan.space, self._blocks(), before, after, speeds)
         made = sum(before in block for block in self._blocks())
         return Ablation(before, after, made, kept, found, note)
-
-
-_TOO_SHORT = "too little time to leave variables out"

@@ -106,7 +106,7 @@ class SizesBetween:
         low, high = inside[middle : middle + 2]
         half = self._halve(low, high)
         larger = half * 3 // 2
-        return larger if _is_power_of_two(half) and larger < high else half
+        return larger if half.bit_count() == 1 and larger < high else half
 
     def _add_element(self, inside: Sequence[int]) -> int:
         """Returns one element more than the last size but one of a range, where most is gained."""
@@ -148,7 +148,3 @@ class SizesBetween:
                 left_s -= time_s
                 found.append(size)
         return found
-
-
-def _is_power_of_two(size: int) -> bool:
-    return size & (size - 1) == 0

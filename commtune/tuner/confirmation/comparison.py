@@ -50,7 +50,7 @@ _FUTILITY_BOUND = 0.1
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of a confirmation, for one operation.
+    """The results of a confirmation.
 
     Attributes:
         points: by configuration; for each size one over all machine states (``all``), which has
@@ -62,7 +62,6 @@ class Comparison:
         pairs: the pairs that were estimated from, by configuration, size and machine state.
     """
 
-    operation: str
     points: dict[Configuration, tuple[PointEvidence, ...]]
     estimates: dict[Configuration, dict[int, Estimate | None]]
     levels: dict[Configuration, float]

@@ -165,7 +165,7 @@ class ConfirmationPhase:
 
         def next_block() -> Sequence[Configuration] | None:
             of_each = [
-                self.blocks_since(first, phase, operation) for operation in workload.operations
+                self._blocks_since(first, phase, operation) for operation in workload.operations
             ]
             blocks = min(of_each, key=lambda some: complete_blocks(some, candidates))
             made = complete_blocks(blocks, candidates)
@@ -188,7 +188,7 @@ class ConfirmationPhase:
     def _take_look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
         """Looks at the blocks: stops candidates, and plans the blocks of the others."""
         operation = self._plan.workload.operation
-        blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        blocks = self._blocks_since(decision.first_block, Phase.CONFIRM, operation)
         still = decision.open()
         made = complete_blocks(blocks, still)
         rules = self.rules(decision, len(decision.looks))
@@ -243,8 +243,8 @@ class ConfirmationPhase:
     def comparison(self, decision: Decision) -> Comparison:
         """Compares all candidates, each with the rules of the look that stopped it."""
         operation = self._plan.workload.operation
-        found = Comparison(str(operation), {}, {}, {}, {})
-        blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        found = Comparison({}, {}, {}, {})
+        blocks = self._blocks_since(decision.first_block, Phase.CONFIRM, operation)
         speeds = self._runner.evidence.speeds(anew=True)
         for place, candidate in enumerate(decision.candidates):
             look, why = decision.stop_of(place) or (len(decision.shares) - 1, "budget")
@@ -274,7 +274,7 @@ class ConfirmationPhase:
             {size: found for size, found in estimates.items() if size in sizes},
         )
 
-    def blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
+    def _blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
         """Returns the whole blocks of a phase from a number on."""
         runs = (run for run in self._runner.evidence.of(phase) if run.block >= first)
         return whole_blocks(select_operation(runs, str(operation)), self._runner.plans)
@@ -284,21 +284,17 @@ class ConfirmationPhase:
     ) -> dict[Configuration, tuple[PointEvidence, ...]]:
         """Compares guard operations under the recommended configurations with the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
+        if not recommended:
+            return found
         timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
-        for workload in self._launches(decision, recommended) if recommended else ():
+        for workload in self._launches(decision, recommended):
             self._make_blocks(
                 decision, recommended, Phase.GUARD, workload, GUARD_BLOCKS, timer, last=False
             )
-        for operation in self._plan.guards if recommended else ():
-            blocks = self.blocks_since(decision.first_block, Phase.GUARD, operation)
-            rules = Rules(
-                self._plan.level,
-                self._plan.minimum_gain,
-                self._plan.tolerance,
-                len(recommended) * len(self._plan.workload.sizes),
-                spread=decision.session_spread,
-                estimand=self._plan.estimand,
-            )
+        comparisons = len(recommended) * len(self._plan.workload.sizes)
+        rules = replace(self.rules(decision, 0), comparisons=comparisons, share=1.0)
+        for operation in self._plan.guards:
+            blocks = self._blocks_since(decision.first_block, Phase.GUARD, operation)
             speeds = self._runner.evidence.speeds(anew=True)
             for configuration in recommended:
                 points, _ = compare_candidate(blocks, configuration, str(operation), speeds, rules)
@@ -311,7 +307,7 @@ class ConfirmationPhase:
         """Lists workloads for guards that lack blocks: one for all where the benchmark can."""
         first, phase = decision.first_block, Phase.GUARD
         made = {
-            guard: complete_blocks(self.blocks_since(first, phase, guard), recommended)
+            guard: complete_blocks(self._blocks_since(first, phase, guard), recommended)
             for guard in self._plan.guards
         }
         lacking = [guard for guard in self._plan.guards if made[guard] < GUARD_BLOCKS]

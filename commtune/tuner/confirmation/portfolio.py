@@ -119,8 +119,6 @@ class Prospects:
     def _best(self, runs: int) -> tuple[float, list[int]]:
         """Returns the largest sum that ``runs`` may confirm, and its standings by index."""
         best: tuple[float, list[int]] = (0.0, [])
-        if not self.standings:
-            return best
         for count in range(1, _MOST_CANDIDATES + 1):
             blocks = runs // (count + 1)
             if count > 1 and blocks < FEWEST_BLOCKS:

@@ -74,20 +74,17 @@ def _list_simpler(session: Session, execution: Execution) -> list[Configuration]
     default = session.trace(DEFAULT)
     if default is None:
         return []
-    space = session.plan.space
-    asked = execution.configuration.keys()
+    space, asked = session.plan.space, execution.configuration
     needless = find_at_default(execution, default) | (
-        asked - effective_configuration(execution).keys()
+        asked.keys() - effective_configuration(execution).keys()
     )
-    names = [
-        name
-        for name in space.parameter_units(execution.configuration)
-        if (rest := space.without_parameters(execution.configuration, [name])) is not None
-        and asked - rest.keys() <= needless
-    ]
-    together = space.without_parameters(execution.configuration, names) if len(names) > 1 else None
-    each = [space.without_parameters(execution.configuration, [name]) for name in names]
-    return [one for one in (together, *each) if one is not None]
+    each = {
+        name: rest
+        for name, rest in space.parameter_units(asked).items()
+        if asked.keys() - rest.keys() <= needless
+    }
+    together = space.without_parameters(asked, list(each)) if len(each) > 1 else None
+    return [*([] if together is None else [together]), *each.values()]
 
 
 def _find_equivalent(

@@ -166,22 +166,16 @@ def group_executions(executions: Iterable[Execution]) -> tuple[Execution, ...]:
     """
     given = tuple(executions)
     defaults = {e.operation: settings_of(e) for e in given if e.configuration.is_default}
-    classes: dict[object, list[Execution]] = {}
-    for execution in given:
-        default = defaults.get(execution.operation, {})
-        classes.setdefault(_behaviour(execution, default), []).append(execution)
-    simplest = {behaviour: min(those, key=_complexity) for behaviour, those in classes.items()}
-    became = {
-        (execution.operation, execution.configuration.key): simplest[behaviour].configuration.key
-        for behaviour, those in classes.items()
-        for execution in those
-    }
-    return tuple(_marked(e, became[(e.operation, e.configuration.key)]) for e in given)
-
-
-def _marked(execution: Execution, became: str) -> Execution:
-    return (
-        execution if became == execution.configuration.key else replace(execution, became=became)
+    behaviours = [_behaviour(e, defaults.get(e.operation, {})) for e in given]
+    simplest: dict[object, Execution] = {}
+    for behaviour, execution in zip(behaviours, given, strict=True):
+        simplest[behaviour] = min(simplest.get(behaviour, execution), execution, key=_complexity)
+    groups = zip(given, (simplest[behaviour] for behaviour in behaviours), strict=True)
+    return tuple(
+        execution
+        if execution.configuration == found.configuration
+        else replace(execution, became=found.configuration.key)
+        for execution, found in groups
     )
 
 

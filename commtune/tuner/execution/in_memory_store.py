@@ -37,7 +37,6 @@ class InMemoryStore:
     _open: dict[str, tuple[RunRequest, str]] = field(default_factory=dict)
     _executions: dict[Configuration, Execution] = field(default_factory=dict)
     _decision: Decision | None = None
-    _conclusion: Conclusion | None = None
 
     def order_seed(self, campaign_id: int) -> str:
         return self.seed
@@ -92,7 +91,4 @@ class InMemoryStore:
         return list(self._executions.values())
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        self._conclusion = conclusion
-
-    def conclusion(self, campaign_id: int) -> Conclusion | None:
-        return self._conclusion
+        """Does nothing: the campaign returns its conclusion as well."""

@@ -23,8 +23,8 @@ class LocalBatches:
     benchmark: Benchmark
     clock: Callable[[], float] = time.monotonic
     most_left_s: Callable[[], float] = lambda: math.inf
-    is_detached: bool = False
-    most_in_flight: int = 1
+    is_detached = False
+    most_in_flight = 1
     _due: list[Callable[[], list[RunResult]]] = field(default_factory=list)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,31 +42,22 @@ class Encoding:
 
     def _row(self, configuration: Configuration) -> tuple[int, ...]:
         if configuration not in self._seen:
-            self._seen[configuration] = self.row_of(self.space.assignment(configuration))
+            values = self.space.assignment(configuration).values()  # of all parameters, in order
+            places = zip(self._places, values, strict=True)
+            self._seen[configuration] = tuple(numbers[value] for numbers, value in places)
         return self._seen[configuration]
 
     def assignment(self, configuration: Configuration) -> dict[str, str | None]:
         """Returns the values of all parameters, as ``Space.assignment`` but from the cache."""
-        places = zip(self.space.parameters, self.values, self._row(configuration), strict=True)
-        return {parameter.name: values[place] for parameter, values, place in places}
-
-    def row_of(self, assignment: Mapping[str, str | None]) -> tuple[int, ...]:
-        """Encodes an assignment; parameters that it lacks are unset."""
-        return tuple(
-            places[assignment.get(parameter.name)]
-            for parameter, places in zip(self.space.parameters, self._places, strict=True)
-        )
+        return self._decode(self._row(configuration))
 
     def assignment_of(self, row: Iterable[int]) -> dict[str, str | None]:
         """Decodes a row; parameters that can't be active there are unset."""
-        return self.space.consistent(
-            {
-                parameter.name: values[place]
-                for parameter, values, place in zip(
-                    self.space.parameters, self.values, row, strict=True
-                )
-            }
-        )
+        return self.space.consistent(self._decode(row))
+
+    def _decode(self, row: Iterable[int]) -> dict[str, str | None]:
+        places = zip(self.space.parameters, self.values, row, strict=True)
+        return {parameter.name: values[place] for parameter, values, place in places}
 
 
 def _value_similarity(parameter: Parameter) -> Matrix:
@@ -82,7 +73,7 @@ def _value_similarity(parameter: Parameter) -> Matrix:
         texts = [setting.get(name) for setting in settings]
         known = list(dict.fromkeys(text for text in texts if text is not None))
         ordered = parameter.ordered
-        if parameter.kind is Kind.GROUP and all(map(str.isdigit, known)):
+        if parameter.kind is Kind.GROUP and all(map(str.isdecimal, known)):
             known, ordered = sorted(known, key=int), True
         places = np.array([math.nan if text is None else known.index(text) for text in texts])
         apart = np.abs(np.subtract.outer(places, places))

@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from scipy.special import ndtr
 
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.model import TableModel
-
-_erf = np.vectorize(math.erf, otypes=[float])
 
 
 def expected_improvement(
@@ -32,8 +31,7 @@ def expected_improvement(
     moves = error**2 / np.sqrt(error**2 + noise**2)
     behind = np.abs(mean - best) / moves
     density = np.exp(-0.5 * behind**2) / math.sqrt(2 * math.pi)
-    beyond = 0.5 * (1 - _erf(behind / math.sqrt(2)))
-    found: Matrix = (moves * (density - behind * beyond)) @ weights
+    found: Matrix = (moves * (density - behind * ndtr(-behind))) @ weights
     return found
 
 

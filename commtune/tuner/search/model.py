@@ -73,7 +73,7 @@ class TableModel:
     def __init__(self, space: Space, sizes: Sequence[int]) -> None:
         self.encoding = Encoding(space)
         self.sizes = np.array(sizes, dtype=np.float64)
-        self._columns = {size: n for n, size in enumerate(sizes)}
+        self._bytes = tuple(sizes)
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
         #: Names of the idle parameters. Runs that are added from now on and differ only in these
@@ -320,9 +320,8 @@ class TableModel:
         return tuple(
             Standing(
                 configuration,
-                known[configuration].runs,
-                dict(zip(self._columns, means.tolist(), strict=True)),
-                dict(zip(self._columns, errors.tolist(), strict=True)),
+                dict(zip(self._bytes, means.tolist(), strict=True)),
+                dict(zip(self._bytes, errors.tolist(), strict=True)),
             )
             for configuration, means, errors in zip(tried, mean, error, strict=True)
         )

@@ -154,7 +154,7 @@ class SearchPhase:
             if not untried:
                 return
             for configuration in untried:
-                self._trial(Proposal(configuration, Origin.USER))
+                self._runner.new_trial(configuration, Origin.USER)
                 self._search.remember(configuration)
             seed, blocks = self._runner.order_seed, self._runner.blocks
             self._dispatch(repeat_blocks(1, partial(block_order, untried, seed, blocks)), timer)
@@ -182,9 +182,10 @@ class SearchPhase:
                 taken_back.discard(run.configuration)
             elif run.configuration.is_default:
                 taken_back.update(self._take_back(run))
-            elif run.outcome.blames_configuration and self._search.is_doubted(run.session):
-                taken_back.add(run.configuration)
             elif run.outcome.blames_configuration:
+                if self._search.failures.is_doubted(run.session):
+                    taken_back.add(run.configuration)
+                    continue
                 self._search.tell_failed(run.configuration, run.session)
                 taken_back.discard(run.configuration)
         self._repeat = []
@@ -253,9 +254,6 @@ class SearchPhase:
         if reruns and proposal.origin in _POSTPONABLE and _is_behind(proposal, reruns):
             self._postponed = proposal
             return self._ensure_trial(reruns.pop()[0])
-        return self._trial(proposal)
-
-    def _trial(self, proposal: Proposal) -> Configuration:
         self._runner.new_trial(proposal.configuration, proposal.origin)
         return proposal.configuration
 
@@ -277,7 +275,7 @@ class SearchPhase:
         configuration, outcome = run.configuration, run.outcome
         if configuration.is_default:
             self._tell_default_failed(run)
-        elif outcome.is_lost or self._search.is_doubted(run.session):
+        elif outcome.is_lost or self._search.failures.is_doubted(run.session):
             self._search.forget(configuration)
             if outcome is Outcome.NODE_FAILURE or not outcome.is_lost:
                 self._repeat_some(configuration)
@@ -343,7 +341,7 @@ class SearchPhase:
     def _ensure_trial(self, configuration: Configuration) -> Configuration:
         """Makes a trial of a configuration that lacks one, as smaller variants may."""
         if configuration not in self._runner.trials:
-            self._trial(Proposal(configuration, Origin.SAMPLER))
+            self._runner.new_trial(configuration, Origin.SAMPLER)
             self._search.remember(configuration)
         return configuration
 

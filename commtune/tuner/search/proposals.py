@@ -78,10 +78,6 @@ class Search:
         back = self.failures.withdraw_failures(session)
         return [self.space.configuration(assignment) for assignment in back]
 
-    def is_doubted(self, session: str) -> bool:
-        """Whether the last run of the default failed in a session, so no failure counts there."""
-        return self.failures.is_doubted(session)
-
     def failed_once(self, configuration: Configuration) -> bool:
         """Whether a configuration failed exactly once."""
         return self.failures.failed.count(active_values(self.space, configuration)) == 1

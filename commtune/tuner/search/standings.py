@@ -31,13 +31,11 @@ class Standing:
     """The estimated speedup of a configuration; it chooses candidates and is never a claim.
 
     Attributes:
-        runs: number of good runs in the search.
         mean: log speedup over the default, by size in bytes.
         error: its standard error, by size in bytes.
     """
 
     configuration: Configuration
-    runs: int
     mean: Mapping[int, float]
     error: Mapping[int, float]
 

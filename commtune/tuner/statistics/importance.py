@@ -77,7 +77,7 @@ def variable_importance(
     compared = {name: values for name, values in columns.items() if len(values) > 1}
     if not compared or len(log_times) < _FEWEST_ROWS:
         return []
-    design, index = _build_design(assignments)
+    design, index = _build_design(assignments, list(columns))
     observed = np.asarray(log_times, dtype=np.float64)
     observed = observed - observed.mean()
     effects, residuals = _fit_robustly(design, observed)
@@ -100,10 +100,9 @@ def _columns(assignments: Sequence[_Assignment]) -> dict[str, list[str | None]]:
 
 
 def _build_design(
-    assignments: Sequence[_Assignment],
+    assignments: Sequence[_Assignment], names: Sequence[str]
 ) -> tuple[_Array, dict[tuple[str, str | None], int]]:
     """Builds the design matrix, a centred column for each value; returns their indices too."""
-    names = sorted({name for assignment in assignments for name in assignment})
     index: dict[tuple[str, str | None], int] = {}
     rows = [
         [index.setdefault((name, assignment.get(name)), len(index)) for name in names]

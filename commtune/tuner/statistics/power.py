@@ -51,8 +51,7 @@ def detectable_gain(
         strata: the pairs of the estimate, by machine state; without them noise is taken as normal.
     """
     least = math.log1p(minimum_gain)
-    pools = [(_center_pairs(pairs), len(pairs)) for pairs in strata]
-    pools = [(pool, count) for pool, count in pools if pool]
+    pools = list(filter(None, map(_center_pairs, strata)))
     if pools and not any(pairs.is_across_states for pairs in strata):
         rng = random.Random(found.pairs)  # the same pairs say the same
         now, then = (
@@ -112,7 +111,7 @@ def _half_width(found: Estimate, level: float) -> float:
 
 
 def _draw_sample(
-    pools: Sequence[tuple[Sequence[tuple[float, float]], int]],
+    pools: Sequence[Sequence[tuple[float, float]]],
     times: float,
     rounding: float,
     rng: random.Random,
@@ -120,10 +119,10 @@ def _draw_sample(
     """Draws pairs and estimates their mean log gain.
 
     Args:
-        pools: for each machine state, what pairs are drawn from, and their number.
-        times: pairs to draw over that number.
+        pools: the pairs of each machine state that are drawn from.
+        times: pairs to draw over their number.
     """
-    drawn = combine_strata([_draw(pool, round(count * times), rng) for pool, count in pools])
+    drawn = combine_strata([_draw(pool, round(len(pool) * times), rng) for pool in pools])
     assert drawn is not None  # two pairs or more of each
     return replace(drawn, rounding=rounding)
 

@@ -97,7 +97,6 @@ def point(
 def comparison(points: Mapping[Configuration, Sequence[PointEvidence]]) -> Comparison:
     """A comparison of which only the points are known."""
     return Comparison(
-        "allreduce",
         {configuration: tuple(found) for configuration, found in points.items()},
         {configuration: {p.bytes: None for p in found} for configuration, found in points.items()},
         dict.fromkeys(points, 0.99),

@@ -37,7 +37,6 @@ def between(
     members = {
         one: Standing(
             one,
-            4,
             {size: math.log(ratio) for size, ratio in zip(sizes, ratios, strict=True)},
             dict.fromkeys(sizes, 0.01),
         )

@@ -28,7 +28,7 @@ TOLERANCE = 0.05
 
 def standing(configuration: Configuration, *ratios: float, error: float = 0.02) -> Standing:
     means = {size: math.log(ratio) for size, ratio in zip(SIZES, ratios, strict=True)}
-    return Standing(configuration, 4, means, dict.fromkeys(SIZES, error))
+    return Standing(configuration, means, dict.fromkeys(SIZES, error))
 
 
 def prospects(

@@ -174,7 +174,7 @@ def concluded(
 ) -> dict[str, Any]:
     """The conclusion of one candidate's blocks."""
     points, estimates = compare_candidate(blocks, A, "allreduce", speeds or MachineStates(), RULES)
-    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     decision = looked(len(blocks), len(blocks))
     found = draw_conclusion(
         PLAN,
@@ -235,7 +235,7 @@ def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
     spread = [(0.02 + 1e-6 * n) * (-1) ** n for n in range(20)]
     blocks = ratios([math.exp(x) for x in spread])
     points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), rules)
-    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     found = detectable_gains(looked(20, 20), comparison, rules)
     estimate = estimates[8]
     assert estimate is not None
@@ -251,7 +251,7 @@ def test_what_rounding_hides_was_not_detectable() -> None:
     blocks = [block({8: 0.40e-6}, {A: {8: 0.39e-6}}) for _ in range(20)]
     points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
     assert (points[0].verdict, points[0].gain.pairs) == (Verdict.UNDECIDED, 20)
-    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     assert (
         detectable_gains(looked(20, 20), comparison, RULES)[8] > 0.02 + 0.005 / 0.4 + 0.005 / 0.4
     )
@@ -269,7 +269,7 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
     points = {candidate: both[0] for candidate, both in made.items()}
     estimates = {candidate: both[1] for candidate, both in made.items()}
     assert [points[c][0].verdict for c in (A, B)] == [Verdict.DEFAULT, Verdict.UNDECIDED]
-    comparison = Comparison("allreduce", points, estimates, {}, {})
+    comparison = Comparison(points, estimates, {}, {})
     looks = (Look(12, 12, {0: "budget", 1: "budget"}),)
     found = detectable_gains(Decision((A, B), 12, 0, 1.0, looks), comparison, RULES)
     open_ = estimates[B][8]
@@ -282,7 +282,7 @@ def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() ->
     rules = replace(RULES, comparisons=24)
     gain = interval_of_ratio(estimate, rules.interval_level)
     point = PointEvidence("allreduce", 8, "all", 1.0, 1.0, gain, Verdict.UNDECIDED)
-    comparison = Comparison("allreduce", {A: (point,)}, {A: {8: estimate}}, {}, {})
+    comparison = Comparison({A: (point,)}, {A: {8: estimate}}, {}, {})
     assert gain.high > 1e6
     assert detectable_gains(looked(7, 7), comparison, rules) == {}
 
@@ -290,7 +290,7 @@ def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() ->
 def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     blocks = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12)])
     points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
-    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     found = more_runs(looked(12, 12), comparison, RULES, 0.5)
     assert found is not None
     assert found.runs > 0 and found.runs % 2 == 0
@@ -307,7 +307,7 @@ def test_no_number_of_runs_is_named_where_nothing_is_known() -> None:
     blocks = ratios([0.03, 30.0, 0.05, 40.0, 0.02, 80.0, 50.0])
     points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
     assert points[0].gain.high > 1 + UNINFORMATIVE_GAIN
-    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     assert more_runs(looked(7, 7), comparison, RULES, 0.5) is None
 
 
@@ -372,7 +372,7 @@ def test_a_default_that_is_disturbed_a_thousandfold_confirms_nothing() -> None:
     (point,) = (one for one in points if one.bytes == 8)
     assert point.gain.low > 1.02 and point.gain.is_too_noisy
     assert point.verdict is Verdict.UNDECIDED
-    compared = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    compared = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     plan = replace(PLAN, workload=Workload(Operation.ALLREDUCE, (8,)))
     assert list_likely_profiles(plan, compared) == []
     (profile,) = recommend_profiles(plan, compared, {})

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from made_up_spaces import made_up_space
 
 from commtune.spaces.loading import list_presets, load_space
 from commtune.tuner.search.encoding import Encoding, Matrix
@@ -33,6 +34,12 @@ def test_choices_of_a_group_are_alike_as_far_as_they_set_the_same() -> None:
     assert found[0, 1] == pytest.approx(math.exp(-0.6))  # neighbours of five in both variables
     assert found[0, 2] == pytest.approx(math.sqrt(0.5))
     assert found[2, 3] == 0
+
+
+def test_a_digit_that_is_no_number_is_a_word() -> None:
+    group = "{name: g, kind: group, choices: {a: {A: '²'}, b: {A: '2'}}}"
+    (alike,) = Encoding(made_up_space(f"  - {group}\n")).similarity
+    assert (alike[1:, 1:] == np.eye(2)).all()
 
 
 @pytest.mark.parametrize("name", list_presets())

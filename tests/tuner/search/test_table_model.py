@@ -55,7 +55,6 @@ def fed(count: int, seed: int = 1) -> TableModel:
 def test_standings_are_near_the_truth_and_their_errors_say_how_near() -> None:
     misses = []
     for standing in fed(80).standings():
-        assert standing.runs == 1
         assert not standing.configuration.is_default
         for size in SIZES:
             off = standing.mean[size] - truth(standing.configuration, size)
@@ -118,7 +117,7 @@ def test_more_runs_make_errors_smaller() -> None:
     for _ in range(4):
         model.add([(again, measured(again, rng))])
     (later,) = [s for s in model.standings() if s.configuration == again]
-    assert later.runs == 5
+    assert model.runs_of(again) == 5
     assert all(later.error[size] < first.error[size] for size in SIZES)
 
 
@@ -159,6 +158,14 @@ def test_runs_that_could_change_the_best_are_worth_most() -> None:
     assert value[2] < value[1] / 10
     surer = expected_improvement(mean, error / 5, 0.1 * one, best_of_others(mean), one)
     assert (surer < value).all()
+
+
+def test_no_run_is_worth_less_than_none_however_far_behind() -> None:
+    one = np.ones(1)
+    mean, error = -np.linspace(0.0, 1.0, 1000)[:, None], np.full((1000, 1), 0.05)
+    value = expected_improvement(mean, error, 0.05 * one, np.zeros(1), one)
+    assert (value >= 0).all()
+    assert (np.diff(value) <= 0).all()
 
 
 def test_reruns_end_with_enough_runs() -> None:

@@ -36,13 +36,12 @@ def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> S
     if name == DEFAULT_STRATEGY:
         return TableImprovement(model, weights, rng)
     if name == "exhaustive":
-        return Exhaustive(space, seed)
+        return Exhaustive(space, rng)
     if name == "random":
         return RandomSampling(space, rng)
     from commtune.tuner.search.strategies.optuna_samplers import OptunaStrategy
 
-    make_sampler = _sampler_of(name)
-    return OptunaStrategy(space, weights, rng, make_sampler)
+    return OptunaStrategy(space, weights, rng, _sampler_of(name))
 
 
 def check_strategy(name: str) -> None:

@@ -253,7 +253,7 @@ class OptunaStrategy:
 
     def _near(self, assignment: Assignment, is_open: IsOpen) -> Proposal | None:
         """Draws an open configuration that differs in one or two parameters."""
-        for attempt in range(_CHANGES):
+        for attempt in range(_CHANGES if assignment else 0):
             changed = dict(assignment)
             for _ in range(1 + attempt // (_CHANGES // 2)):
                 parameter = self._space.by_name[self._rng.choice(list(assignment))]

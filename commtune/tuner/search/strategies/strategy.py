@@ -78,6 +78,17 @@ class Strategy(Protocol):
         return
 
 
+def pop_open(
+    configurations: list[Configuration], is_open: IsOpen, origin: Origin = Origin.RANDOM
+) -> Proposal | None:
+    """Removes configurations from the end of a list up to the first that is open."""
+    while configurations:
+        configuration = configurations.pop()
+        if is_open(configuration):
+            return Proposal(configuration, origin)
+    return None
+
+
 def active_values(space: Space, configuration: Configuration) -> dict[str, str | None]:
     """Returns the values of the parameters that are active in a configuration."""
     whole = space.assignment(configuration)

@@ -16,7 +16,13 @@ from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
-from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Origin, Proposal
+from commtune.tuner.search.strategies.strategy import (
+    Assignment,
+    IsOpen,
+    Origin,
+    Proposal,
+    pop_open,
+)
 
 #: A space of at most this many configurations is evaluated whole. In a larger one, the candidates
 #: are this many random configurations, and this many variations of the best.
@@ -75,14 +81,14 @@ class TableImprovement:
         """Returns the most valuable open configuration."""
         begun = self._model.tried + len(self._waiting)
         if begun <= self._first:
-            return _pop_open(self._balanced, is_open) or self._random.ask(is_open)
+            return pop_open(self._balanced, is_open) or self._random.ask(is_open)
         # Nothing valuable may be left of an old set of candidates: then a new one is drawn.
         for _ in range(2):
             if self._candidate_set is None:
                 self._candidate_set = self._evaluate()
-            found = _pop_open(self._candidate_set.smaller, is_open)
+            found = pop_open(self._candidate_set.smaller, is_open)
             if found is None and begun % _SINGLE_VALUE_EVERY == 0:
-                found = _pop_open(self._alone, is_open)
+                found = pop_open(self._alone, is_open)
             if found is None:
                 found = self._take(self._candidate_set, is_open)
             if found is not None:
@@ -187,15 +193,6 @@ class TableImprovement:
                 changed & (numbers.random((_VARIED_ROWS, 1)) < _MUTATION_CHANCE), drawn, rows
             )
         return rows
-
-
-def _pop_open(configurations: list[Configuration], is_open: IsOpen) -> Proposal | None:
-    """Removes configurations from the end of a list up to the first that is open."""
-    while configurations:
-        configuration = configurations.pop()
-        if is_open(configuration):
-            return Proposal(configuration, Origin.RANDOM)
-    return None
 
 
 def _draw_single_values(space: Space, rng: random.Random) -> list[Configuration]:
