@@ -21,7 +21,7 @@ _DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:=+@/~^*&|()\[\]-]+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: slurmctld's limits in characters, for most options and for those that differ.
 _LONGEST_TEXT = 1024
-_LONGEST = {"nodelist": 65536, "exclude": 65536, "output": 4096}
+_LONGEST = {"exclude": 65536, "output": 4096}
 _NEEDED = ("name", "output")
 #: Variables that bash computes, refuses to set, or that would change how the script itself runs.
 _OF_THE_SHELL = frozenset([

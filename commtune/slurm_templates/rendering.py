@@ -59,7 +59,6 @@ class Job(JobOptions):
     ranks_per_node: int
     time_s: float  # time limit; Slurm's is in whole minutes, rounded up
     output: str  # file for the script's own output
-    nodelist: str = ""
     exclude: str = ""
     comment: str = ""
     select: str = ""  # value of ``-l select`` of a PBS job
@@ -69,14 +68,13 @@ class Job(JobOptions):
     switches: int = 0
     #: Seconds before the time limit at which an allocation's controller gets SIGUSR1.
     warn_s: int = 0
-    unset: tuple[str, ...] = ()  # variables to remove before any is set
     environment: Mapping[str, str] = field(default_factory=dict)  # of the whole job
 
 
 #: Fields of a job that become values of options.
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
-    "reservation", "network", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
+    "reservation", "network", "memory", "gres", "exclude", "comment", "gpus_per_node",
     "cpus_per_rank", "switches", "warn_s", "mail_user", "select", "place",
 )  # fmt: skip
 
