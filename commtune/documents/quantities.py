@@ -113,8 +113,9 @@ def parse_percent(value: str | int | float) -> float:
     Raises:
         QuantityError: not a share, or a bare number above 1 (2 might mean 2 % or 200 %).
     """
-    text = str(value).strip()
-    number, unit = _split(text, "2% or 0.02")
+    if isinstance(value, float) and 0 <= value <= 1:
+        return float(value)  # as text, a small one would have an exponent
+    number, unit = _split(str(value), "2% or 0.02")
     if unit not in ("", "%"):
         raise QuantityError(f"{quote_value(value)} is not a share", hint=f"nearest: {number}%")
     share = float(number)

@@ -103,7 +103,8 @@ def test_times_for_people(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "share"), [("2%", 0.02), ("0.5 %", 0.005), (0.02, 0.02), ("0.02", 0.02), (1, 1.0)]
+    ("written", "share"),
+    [("2%", 0.02), ("0.5 %", 0.005), (0.02, 0.02), ("0.02", 0.02), (1, 1.0), (0.00005, 0.00005)],
 )
 def test_shares(written: str | float, share: float) -> None:
     assert parse_percent(written) == pytest.approx(share)
