@@ -117,7 +117,7 @@ class Service:
             scope = request.scope
             key = (scope["path"], scope["query_string"], self._may_control(request))
             reply = await cache.get(key, partial(make_or_explain, request), version)
-            return _response(reply.unless_known(request.headers.get("if-none-match", "")))
+            return reply.unless_known(request.headers.get("if-none-match", "")).response()
 
         return answer
 
@@ -132,9 +132,9 @@ class Service:
             control.cancel_campaign, name, self.db, limiter=self._cancelling
         )
         if scope["path"].startswith(api.PREFIX):
-            return _response(json_reply({"campaign": name, "message": said}))
+            return json_reply({"campaign": name, "message": said}).response()
         place = f"{self.prefix}/campaigns/{quote(name, safe='')}"
-        return _response(Reply(b"", "text/plain", 303, {"location": place}))
+        return Reply(b"", "text/plain", 303, {"location": place}).response()
 
     async def _events(self, request: Request) -> Response:
         name = request.path_params["campaign"]
@@ -155,7 +155,7 @@ class Service:
         if reply.status == 200:
             told = self.metrics.describe(json.loads(reply.body), self.viewers.count)
             reply = Reply(told.encode(), metrics.KIND)
-        return _response(reply)
+        return reply.response()
 
     def _count_states(self) -> Reply:
         try:
@@ -180,14 +180,10 @@ def _read_query(scope: Scope) -> list[tuple[str, str]]:
         ) from error
 
 
-def _response(reply: Reply) -> Response:
-    return Response(reply.body, reply.status, reply.all_headers())
-
-
 def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         read_parameters((), _read_query(request.scope))
-        return _response(reply.unless_known(request.headers.get("if-none-match", "")))
+        return reply.unless_known(request.headers.get("if-none-match", "")).response()
 
     return answer
 
@@ -196,7 +192,7 @@ async def _find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
     prefix = scope["commtune.prefix"]
     hint = f"pages begin at {prefix}/; {prefix}{api.PREFIX}/openapi.json describes the API"
     found = make_problem(404, f"there is nothing at {scope['path'][:200]}", hint)
-    await _response(_told(scope, found))(scope, receive, send)
+    await _told(scope, found).response()(scope, receive, send)
 
 
 def _told(scope: Scope, found: Problem) -> Reply:
@@ -227,18 +223,18 @@ class _Gate:
 
         try:
             refusal, scope = self._inspect(scope)
-            inner = self._inner if refusal is None else _response(refusal)
+            inner = self._inner if refusal is None else refusal.response()
             await inner(scope, receive, sending)
         except (Busy, CommtuneError) as error:
             found = problem_of(error) if isinstance(error, CommtuneError) else _BUSY
-            await _response(_told(scope, found))(scope, receive, sending)
+            await _told(scope, found).response()(scope, receive, sending)
         except Exception:
             # Its text could contain secrets, so it is logged, but not sent.
             _LOG.exception("a request failed")
             if started:
                 raise
             failed = make_problem(500, "commtune serve failed at this", "its log says why")
-            await _response(_told(scope, failed))(scope, receive, sending)
+            await _told(scope, failed).response()(scope, receive, sending)
 
     def _inspect(self, scope: Scope) -> tuple[Reply | None, Scope]:
         """Returns a refusal or ``None``, and the scope with its path below the prefix."""

@@ -126,7 +126,9 @@ COMPARE = (text_parameter("left", _SIDE), text_parameter("right", _SIDE), _COMPA
            *ZOOM)  # fmt: skip
 
 _BEFORE = _number_parameter("before", "only runs older than the one of this id: the next page", 1)
-LIMIT = _number_parameter("limit", "at most so many; 100 by default", 1, 1000)
+#: Runs or trials of a page without ``limit``.
+ROWS_A_PAGE = 100
+LIMIT = _number_parameter("limit", f"at most so many; {ROWS_A_PAGE} by default", 1, 1000)
 PHASE = word_parameter("phase", "only runs of this phase", list(Phase))
 OUTCOME = word_parameter("outcome", "only runs that ended so", list(Outcome))
 RUNS = (_BEFORE, LIMIT, PHASE, OUTCOME)
