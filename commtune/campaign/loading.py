@@ -162,7 +162,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         job_request=request,
         system=system,
         file=document.file,
-        lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
+        lines={key: line for key in _LOCATED if (line := document.lines.get((key,)))},
         reference_settings=built.reference_settings,
         learn_from=file.learn_from,
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),

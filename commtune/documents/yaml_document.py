@@ -68,17 +68,13 @@ class Document:
         data: dictionaries, lists and scalars.
         file: the file that it was read from; ``None`` for data from elsewhere.
         error_class: the class of errors about it.
-        lines: 1-based lines by path.
+        lines: 1-based lines of all keys and list elements, by path.
     """
 
     data: Any
     file: Path | None = None
     error_class: type[DocumentError] = DocumentError
     lines: Mapping[Where, int] = field(default_factory=dict, repr=False)
-
-    def line_of(self, where: Where) -> int | None:
-        """Returns the 1-based line of a key or list element; ``None`` if it doesn't exist."""
-        return self.lines.get(where)
 
     def error(
         self, message: str, where: Where = (), *, hint: str = "", named: str = ""
@@ -88,13 +84,16 @@ class Document:
         Args:
             named: a description of the place, if the message must begin with it.
         """
-        seen = where
-        while seen and seen not in self.lines:
-            seen = seen[:-1]
-        line = self.lines.get(seen)
+        line = self.nearest_line(where)
         return self.error_class(
             message, file=self.file, line=line, hint=hint, where=where, named=named
         )
+
+    def nearest_line(self, where: Where) -> int | None:
+        """Returns the line of a place, or of its nearest parent that has one."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        return self.lines.get(where)
 
     def require_kind(self, own: str) -> None:
         """Refuses a document of another kind, for which validation errors would be misleading.
