@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune.documents.nearest import quote_value, suggest_nearest
-from commtune.documents.quantities import QuantityError, parse_bytes
-from commtune.errors import UserError
+from commtune.documents.quantities import parse_bytes
+from commtune.errors import InvalidValue, UserError
 from commtune.model import Backend, Operation, Outcome, Phase
 
 #: The longest value, in characters: longer than any stored name.
@@ -78,7 +78,7 @@ def _size_parameter(name: str, help: str) -> Parameter:
     def read(written: str) -> int:
         try:
             return min(parse_bytes(written), _LARGEST)
-        except QuantityError as error:
+        except InvalidValue as error:
             raise UserError(f"{name}={written}: {error}", hint="write 8, 64KiB or 1MiB") from error
 
     return Parameter(name, help, read)

@@ -10,12 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import (
-    QuantityError,
-    parse_bandwidth,
-    parse_bytes,
-    parse_seconds,
-)
+from commtune.documents.quantities import parse_bandwidth, parse_bytes, parse_seconds
+from commtune.errors import InvalidValue
 from commtune.spaces import schema
 
 
@@ -23,7 +19,7 @@ def _parse_memory(value: str | int) -> int:
     """Parses a size in bytes; refuses a bare number, which is unlikely to be meant in bytes."""
     written = str(value).strip()
     if written.isdigit():
-        raise QuantityError(f"{quote_value(value)} has no unit", hint=f"nearest: {written}GiB")
+        raise InvalidValue(f"{quote_value(value)} has no unit", hint=f"nearest: {written}GiB")
     return parse_bytes(value)
 
 
