@@ -72,20 +72,20 @@ def prepare_scheduler_campaign(
         CampaignError: its node-hours are too few to decide anything.
         EnvironmentFault: the scheduler isn't here, or doesn't answer.
     """
-    program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
-    if spec.job_request is None:
+    request = spec.job_request
+    if request is None:
         raise UserError(
             f"campaign {spec.plan.name} is for this machine: its file asks for no scheduler",
             hint="add `slurm: {}`, with what your site requires: account, partition; or `pbs: {}`",
         )
     on = SchedulerCampaign(
         spec=spec,
-        request=spec.job_request,
+        request=request,
         mpi=mpi,
-        program=program,
-        site=_describe_site(spec, say, again=again, is_example=is_example),
+        program=program_for(mpi, spec.plan.workload, spec.plan.space.variables),
+        site=_describe_site(spec, request.scheduler, say, again=again, is_example=is_example),
         folder=runs_folder(spec.plan.name).parent,
-        allocation=allocation_here(spec.job_request.scheduler),
+        allocation=allocation_here(request.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
     )
@@ -154,10 +154,14 @@ def _say_which_system_it_is(on: SchedulerCampaign) -> None:
 
 
 def _describe_site(
-    spec: CampaignSpec, say: Callable[[str], None], *, again: bool, is_example: bool
+    spec: CampaignSpec,
+    kind: JobScheduler,
+    say: Callable[[str], None],
+    *,
+    again: bool,
+    is_example: bool,
 ) -> Site:
     """Describes the site by its scheduler; explains a missing answer in a campaign's terms."""
-    kind = spec.job_request.scheduler if spec.job_request else JobScheduler.SLURM
     try:
         return describe_site(kind, data_folder())
     except (MissingComponent, SchedulerFault) as error:
