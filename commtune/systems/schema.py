@@ -341,9 +341,3 @@ class System(schema.Model):
     """Disagreements between sources."""
     unknown: list[str] = []
     """What no source says, to be found out on the system."""
-
-    @property
-    def jobs(self) -> Slurm:
-        """The options for Slurm; the system must have it."""
-        assert self.slurm is not None, f"{self.name} has no Slurm"
-        return self.slurm
