@@ -24,7 +24,8 @@ def _parse_memory(value: str | int) -> int:
 
 
 _AMOUNT = WithJsonSchema({"type": ["string", "number"]})
-_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+#: Names of systems, sources, partitions and libraries.
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 
 _Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"type": "string"})]
 Size = Annotated[int, BeforeValidator(parse_bytes), _AMOUNT]
@@ -32,7 +33,7 @@ _MemorySize = Annotated[int, BeforeValidator(_parse_memory), WithJsonSchema({"ty
 _Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
 Count = Annotated[int, Field(ge=1), schema.IN_DIGITS]
 _Index = Annotated[int, Field(ge=0), schema.IN_DIGITS]
-Name = Annotated[str, Field(pattern=_NAME)]
+Name = Annotated[str, Field(pattern=NAME)]
 
 
 #: The names of one or several entries in ``sources``.

@@ -60,6 +60,13 @@ def test_the_same_node_is_recognized_and_looks_like_it() -> None:
     assert recognize_system(Clues(cluster="leonardo"), [system])
 
 
+def test_memory_of_any_number_of_bytes_is_described() -> None:
+    assert A100_NODE.gpus
+    for amount in (64 * GIB, 81559 * 2**20, 64 * GIB - 4096, 64 * GIB - 1):
+        system = described(replace(A100_NODE, gpus=replace(A100_NODE.gpus, memory=amount)))
+        assert system.gpus and system.gpus.memory == amount
+
+
 def test_a_node_that_shows_next_to_nothing() -> None:
     page = draft_description("new", BARE, DAY)
     system = read(page)

@@ -20,11 +20,11 @@ from jinja2 import Environment, StrictUndefined
 
 from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UserError
+from commtune.formatting import format_size
 from commtune.systems.detection.recognition import gpu_names, is_trade_name
 from commtune.systems.detection.seen import SeenMachine, SeenPartition, SeenSlurm
 from commtune.systems.nominal.fabric import Fabric
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+from commtune.systems.schema import NAME
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Draft:
 
 def check_name(name: str) -> None:
     """Raises a UserError unless a name is valid for a system."""
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise UserError(
             f"a system can't be called {quote_value(name)}",
             hint="use letters, digits, '-', '_' and '.', without blanks; not '-' or '.' first",
@@ -249,10 +249,7 @@ def _printable(value: str) -> str:
 
 
 def _yaml_size(amount: int) -> str:
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):
-        if amount % factor == 0:
-            return f"{amount // factor}{unit}"
-    return str(amount)
+    return format_size(amount).replace(" ", "")
 
 
 def _duration(seconds: float) -> str:
