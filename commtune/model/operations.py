@@ -142,12 +142,11 @@ class Backend(StrEnum):
 
     @property
     def is_native(self) -> bool:
-        return self not in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE, Backend.COMMAND)
+        return self not in (*PYTHON_BACKENDS, Backend.COMMAND)
 
     def does(self, operation: Operation) -> bool:
         """Whether it has an operation of the benchmark; of users' own ones it isn't known."""
-        in_python = self in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
-        return not in_python or operation in IN_PYTHON
+        return self not in PYTHON_BACKENDS or operation in IN_PYTHON
 
     @property
     def memory(self) -> str:
@@ -158,6 +157,10 @@ class Backend(StrEnum):
     def uses_gpu(self) -> bool:
         """Whether every rank of the native benchmark has a GPU."""
         return self.is_native and self is not Backend.MPI_HOST
+
+
+#: Those of the benchmark in Python.
+PYTHON_BACKENDS = (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
 
 
 class GpuKind(StrEnum):
