@@ -7,7 +7,7 @@ values of plain (unquoted) scalars.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,8 +19,15 @@ import yaml
 
 from commtune.documents.exact_values import AmbiguousWord, WrittenFloat
 from commtune.documents.files import read_file
-from commtune.documents.nearest import find_nearest, quote_value
-from commtune.errors import DocumentError, InvalidKey, UserError, explain_os_error, os_reason
+from commtune.documents.nearest import find_nearest, quote_value, suggest_nearest
+from commtune.errors import (
+    DocumentError,
+    InvalidKey,
+    UnknownName,
+    UserError,
+    explain_os_error,
+    os_reason,
+)
 
 #: The path to a value: keys and list indices from the top of a document.
 Where = tuple[str | int, ...]
@@ -325,6 +332,15 @@ class _Reader:
     def _error(self, message: str, node: yaml.Node, hint: str) -> DocumentError:
         line = node.start_mark.line + 1
         return self.error_class(message, file=self.file, line=line, hint=hint)
+
+
+def require_shipped(kind: str, name: str, known: Collection[str]) -> None:
+    """Raises an ``UnknownName`` unless a shipped document of this kind has the name."""
+    if name not in known:
+        raise UnknownName(
+            f"no {kind} is called {quote_value(name)}",
+            hint=f"{suggest_nearest(name, known)}; a file is named with its ending: ./NAME.yaml",
+        )
 
 
 @cache

@@ -15,8 +15,8 @@ from commtune.documents.yaml_document import (
     list_shipped,
     load_document,
     load_shipped,
+    require_shipped,
 )
-from commtune.errors import UnknownName
 from commtune.spaces.loading import list_presets
 from commtune.systems.schema import GpuLink, Slurm, System
 
@@ -43,12 +43,7 @@ def find_description(name: str | Path) -> Document:
     text = str(name)
     if is_path(name):
         return load_document(Path(name))
-    if text not in list_systems():
-        raise UnknownName(
-            f"no system is called {quote_value(text)}",
-            hint=suggest_nearest(text, list_systems())
-            + "; a file is named with its ending: ./NAME.yaml",
-        )
+    require_shipped("system", text, list_systems())
     return load_shipped(_FOLDER, text)
 
 
