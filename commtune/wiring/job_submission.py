@@ -33,7 +33,7 @@ from commtune.errors import (
 from commtune.formatting import format_duration
 from commtune.interrupts import ignore_interrupts, is_time_nearly_over
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage, MpiInstallation
-from commtune.systems.detection.recognition import recognize_system, surest_matches
+from commtune.systems.detection.recognition import recognize_system
 from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
@@ -42,7 +42,7 @@ from commtune.wiring.campaign_records import scheduler_campaign_record
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.schedulers import allocation_here, describe_site, scheduler_of
 from commtune.wiring.submitted_files import COPIES, store_copies
-from commtune.wiring.user_folders import data_folder, runs_folder
+from commtune.wiring.user_folders import campaign_folder, data_folder
 
 #: Seconds by which the clocks of a cluster's machines may differ.
 _CLOCKS_S = 60.0
@@ -84,7 +84,7 @@ def prepare_scheduler_campaign(
         mpi=mpi,
         program=program_for(mpi, spec.plan.workload, spec.plan.space.variables),
         site=_describe_site(spec, request.scheduler, say, again=again, is_example=is_example),
-        folder=runs_folder(spec.plan.name).parent,
+        folder=campaign_folder(spec.plan.name),
         allocation=allocation_here(request.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
@@ -147,7 +147,7 @@ def _say_which_system_it_is(on: SchedulerCampaign) -> None:
     if on.spec.system is not None:
         return
     known = [load_system(name) for name in list_systems()]
-    found = surest_matches(recognize_system(collect_clues(os.environ, on.site.name), known))
+    found = recognize_system(collect_clues(os.environ, on.site.name), known)
     if len(found) == 1 and not found[0].system.retired:
         name, why = found[0].system.name, found[0].by[0]
         on.say(f"note: this is {name} ({why}); 'system: {name}' requests what fits it")
