@@ -89,6 +89,12 @@ def test_a_login_node_gives_what_slurm_says_of_the_nodes() -> None:
     assert "srun --partition=boost_usr_prod --nodes=1 commtune systems new" in system.unknown[0]
 
 
+def test_a_login_node_with_gpus_does_not_tell_where_those_of_other_nodes_are() -> None:
+    system = described(replace(LOGIN_NODE, gpus=A100_NODE.gpus), "boost_usr_prod")
+    assert system.gpus and (system.gpus.count, system.gpus.numa) == (4, [])
+    assert system.node.numa_nodes is None
+
+
 def test_slurms_default_partition_is_taken_if_none_is_named() -> None:
     slurm = described(A100_NODE).slurm
     assert slurm and slurm.partition == "lrd_all_serial"
