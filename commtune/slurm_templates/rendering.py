@@ -180,7 +180,7 @@ def _environment(folder: Path | None) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=_Checked([*own, shipped, jinja2.PrefixLoader({"commtune": shipped})]),
         undefined=jinja2.StrictUndefined,
-        finalize=_finalized,
+        finalize=_quote_value,
         autoescape=False,  # `finalize` quotes for the shell; HTML escapes would not
         trim_blocks=True,
         lstrip_blocks=True,
@@ -194,15 +194,15 @@ def _environment(folder: Path | None) -> jinja2.Environment:
 
 _FILTERS: dict[str, Callable[[Any], QuotedText]] = {
     "directive": quoting.quote_directive,
-    "slurm_time": quoting.slurm_time,
-    "whole_seconds": quoting.whole_seconds,
-    "variable": quoting.variable_name,
+    "slurm_time": quoting.format_slurm_time,
+    "whole_seconds": quoting.format_whole_seconds,
+    "variable": quoting.check_variable,
     "words": quoting.quote_words,
-    "code": quoting.shell_code,
+    "code": quoting.check_code,
 }
 
 
-def _finalized(value: object) -> str:
+def _quote_value(value: object) -> str:
     """Quotes a value of a template; Jinja calls this for each."""
     if isinstance(value, jinja2.Undefined):
         return str(value)  # raises, with the name
