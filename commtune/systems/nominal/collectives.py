@@ -220,11 +220,9 @@ def _bound_pair(fabric: Fabric, root: int, other: int) -> Bound:
 
 def _bound_between(fabric: Fabric, question: NominalQuestion) -> Bound:
     """Returns the bound between nodes, each of which counts as one rank."""
-    ports = fabric.ports
-    assert ports is not None  # questions without ports are refused
+    ports, usable = fabric.ports, fabric.group_bandwidth(question.each)
+    assert ports and usable  # questions without ports are refused
     used = ports.of_gpu[: question.each]
-    shared = max(used.count(port) for port in used)
-    usable = question.each * ports.bandwidth / shared
     nodes, factor = question.nodes, bus_factor(question.operation, question.ranks)
     # Ratio of the algorithm bandwidth to the bandwidth that a node injects.
     share = 1.0 if question.operation in _ROOTED else 1 / bus_factor(question.operation, nodes)
