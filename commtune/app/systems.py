@@ -9,11 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from commtune.cluster.machine.inventory import inspect_machine
-from commtune.systems.detection.recognition import (
-    Match,
-    look_alikes,
-    recognize_system,
-)
+from commtune.systems.detection.recognition import Match, look_alikes, recognize_system
 from commtune.systems.detection.seen import Clues, SeenMachine
 from commtune.systems.loading import list_systems, load_system
 

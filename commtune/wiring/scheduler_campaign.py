@@ -44,12 +44,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.adapters.program import CommandProgram
-from commtune.kernels.bench import (
-    AGGRESSOR_SIGN,
-    NativeProgram,
-    aggressor_arguments,
-    read_traffic,
-)
+from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments, read_traffic
 from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest

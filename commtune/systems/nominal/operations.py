@@ -16,11 +16,7 @@ from commtune.formatting import format_count
 from commtune.systems.nominal import collectives
 from commtune.systems.nominal.collectives import Bound, Nominal
 from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of_ranks, packed_ports
-from commtune.systems.nominal.traffic import (
-    Memory,
-    NominalQuestion,
-    Traffic,
-)
+from commtune.systems.nominal.traffic import Memory, NominalQuestion, Traffic
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; not documented"
 #: Operations whose busiest rank copies all bytes to the host and all bytes back.
