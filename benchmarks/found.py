@@ -28,7 +28,8 @@ from quiet import QuietReporter
 from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Budget
 from commtune.model import DEFAULT, Configuration, Profile
-from commtune.replay.benchmark import Grid, ReplayBenchmark, load_grid
+from commtune.replay.benchmark import ReplayBenchmark
+from commtune.replay.recording import Grid, load_grid
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

@@ -32,7 +32,7 @@ from commtune.commands.campaigns.tuning import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.formatting import format_size, format_table
 from commtune.model import DEFAULT, Configuration, Phase, RunRequest
-from commtune.replay.benchmark import load_grid
+from commtune.replay.recording import load_grid
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.statistics.intervals import estimate_ratio, t_quantile
 from commtune.wiring import benchmark_setup, space_fitting

@@ -57,7 +57,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.conclusion import Decision, error_share
-from commtune.replay.benchmark import Grid, load_grid
+from commtune.replay.recording import Grid, load_grid
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Rules, compare_candidate
 from commtune.tuner.statistics.blocks import block_order

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Protocol
 
 from commtune.model import DEFAULT, Configuration, RunRequest
-from commtune.replay.benchmark import Grid, ReplayBenchmark, load_grid
+from commtune.replay.benchmark import ReplayBenchmark
+from commtune.replay.recording import Grid, load_grid
 from commtune.tuner.statistics.machine_states import MIXED
 
 GRIDS = Path(__file__).parent / "grids"

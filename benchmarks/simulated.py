@@ -28,7 +28,7 @@ from commtune.model import (
     RunResult,
     Workload,
 )
-from commtune.replay.benchmark import Grid
+from commtune.replay.recording import Grid
 from commtune.spaces.loading import build_space
 from commtune.spaces.space import Space
 from commtune.tuner.campaign import Campaign, CampaignResult

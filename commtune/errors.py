@@ -8,6 +8,7 @@ The class says who must act::
     │   │   ├── SpaceError     ... a search-space file
     │   │   └── CampaignError  ... a campaign file
     │   ├── InvalidKey         a key of what is asked for, in a file, by a flag or in Python
+    │   ├── InvalidValue       a value is invalid wherever it stands: a size, a time, a word
     │   ├── CampaignChanged    a stored campaign was edited so that results no longer compare
     │   ├── UnknownName        no such space, campaign, profile, format ...
     │   ├── ExportRefused      the profile must not be written in that form
@@ -95,6 +96,10 @@ class InvalidKey(UserError):
     def hint_in(self, write: WriteKey) -> str:
         """Returns the hint with keys in another notation, such as flags."""
         return self._hint if isinstance(self._hint, str) else self._hint(write)
+
+
+class InvalidValue(UserError, ValueError):
+    """A value is invalid; pydantic, which catches this as a ``ValueError``, tells its place."""
 
 
 class DocumentError(UserError):

@@ -60,8 +60,11 @@ def replace_own_file(file: Path, text: str) -> None:
         OSError: it can't be written.
     """
     part = file.with_name(f".{file.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -85,7 +85,8 @@ def _use(system: System) -> list[str]:
         if system.scheduler.kind != "pbs":
             use = "It is described only: campaigns use Slurm or PBS."
         return [f"Jobs are run by {kind}. {use}", ""]
-    account = "{account: YOURS}" if system.jobs.account == "required" else "{}"
+    needs_account = system.slurm is not None and system.slurm.account == "required"
+    account = "{account: YOURS}" if needs_account else "{}"
     space = _space(system)
     return [
         "A [campaign file](../campaign-file.md) to begin with:", "",

@@ -14,8 +14,8 @@ from commtune.db.queries import results
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignSummary
-from commtune.documents.quantities import QuantityError, parse_bytes
-from commtune.errors import UserError
+from commtune.documents.quantities import parse_bytes
+from commtune.errors import InvalidValue, UserError
 from commtune.export.tables import in_groups
 from commtune.model.operations import find_operation
 
@@ -215,7 +215,7 @@ class Store:
 def _bytes(size: int | str) -> int:
     try:
         return size if isinstance(size, int) else parse_bytes(size)
-    except QuantityError as error:
+    except InvalidValue as error:
         raise UserError(f"bytes={size!r}: {error}", hint="write 8, '64KiB' or '1MiB'") from error
 
 

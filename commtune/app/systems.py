@@ -9,12 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from commtune.cluster.machine.inventory import inspect_machine
-from commtune.systems.detection.recognition import (
-    Match,
-    look_alikes,
-    recognize_system,
-    surest_matches,
-)
+from commtune.systems.detection.recognition import Match, look_alikes, recognize_system
 from commtune.systems.detection.seen import Clues, SeenMachine
 from commtune.systems.loading import list_systems, load_system
 
@@ -54,7 +49,7 @@ def detect_system(names: Sequence[str] = (), seen: SeenMachine | None = None) ->
         own = load_system(named)
         systems[own.name] = own
         files[own.name] = named
-    certain = surest_matches(recognize_system(seen.clues, systems.values()))
+    certain = recognize_system(seen.clues, systems.values())
     alike = [] if certain else look_alikes(seen, systems.values())
     return Detection(seen.clues, certain, alike, files, len(systems))
 

@@ -16,7 +16,7 @@ from commtune.documents.files import read_file, resolve_path
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.documents.yaml_document import Document
 from commtune.errors import CampaignError
-from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
+from commtune.model import BATCHED, PYTHON_BACKENDS, Backend, Operation, OwnBenchmark
 from commtune.paths import is_file
 
 #: Placeholders in a command, replaced for each run (see ``kernels.adapters.program``).
@@ -110,7 +110,6 @@ def _split(written: str) -> tuple[str, str]:
 def _of_pattern(
     document: Document, file: CampaignFile, part: BenchmarkPart
 ) -> dict[str, Operation | Backend]:
-    backends = (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
     given = file.workload.model_fields_set
     if "operation" in given:
         raise document.error(
@@ -118,11 +117,11 @@ def _of_pattern(
             ("workload", "operation"),
             hint="remove it; `name` below `benchmark` gives it another name",
         )
-    if "backend" in given and file.workload.backend not in backends:
+    if "backend" in given and file.workload.backend not in PYTHON_BACKENDS:
         raise document.error(
             f"a pattern in Python does not run on the backend {file.workload.backend}",
             ("workload", "backend"),
-            hint=f"write {' or '.join(backends)}, or remove it",
+            hint=f"write {' or '.join(PYTHON_BACKENDS)}, or remove it",
         )
     if part.output:
         raise document.error(

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from commtune.campaign import value_types
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, parse_seconds
-from commtune.errors import UserError
+from commtune.documents.quantities import parse_seconds
+from commtune.errors import InvalidValue, UserError
 from commtune.slurm_templates import job_request
 from commtune.slurm_templates.quoting import quote_directive
 from commtune.spaces.schema import Text, Truth, Whole
@@ -33,7 +33,7 @@ def _option(text: str) -> str:
     try:
         return str(quote_directive(text)) if text else text
     except UserError as e:
-        raise QuantityError(e.message, hint=e.hint) from e
+        raise InvalidValue(e.message, hint=e.hint) from e
 
 
 #: Resources of a node, as one chunk of ``-l select`` has them.
@@ -44,11 +44,11 @@ _OF_KEYS = {"select": "chunk", "place": "place", "walltime": "block_time"}
 
 def _chunk(text: str) -> str:
     if text and not _CHUNK.fullmatch(text):
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(text)} is not a list of resources", hint="write ncpus=64:ngpus=4"
         )
     if re.search(r"(^|:)mpiprocs=", text):
-        raise QuantityError(
+        raise InvalidValue(
             "'mpiprocs' follows from the workload's nodes and ranks", hint="leave it out"
         )
     return text
@@ -57,11 +57,9 @@ def _chunk(text: str) -> str:
 def _resource(text: str) -> str:
     name, _, value = text.partition("=")
     if not name or not value:
-        raise QuantityError(
-            f"{quote_value(text)} is not a resource", hint="write filesystems=home"
-        )
+        raise InvalidValue(f"{quote_value(text)} is not a resource", hint="write filesystems=home")
     if name in _OF_KEYS:
-        raise QuantityError(f"'{name}' has a key of its own", hint=f"use '{_OF_KEYS[name]}'")
+        raise InvalidValue(f"'{name}' has a key of its own", hint=f"use '{_OF_KEYS[name]}'")
     return text
 
 

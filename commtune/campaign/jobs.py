@@ -285,7 +285,7 @@ def _check_pin(
             hint=f"remove it from the search: pin: {{{searched}: {value}}}",
         )
     where: tuple[str, ...] = ("pin", name)
-    is_written = document.line_of(where) is not None
+    is_written = where in document.lines
     here = space.pinned.get(name, "be unset" if is_written else value)
     if here != value:
         raise document.error(
@@ -301,7 +301,7 @@ def _uneven(document: Document, nodes: int, ranks: int) -> DocumentError:
     where = ("workload", "ranks")
     return document.error(
         f"{ranks} ranks can't be divided evenly among {nodes} nodes",
-        where if document.line_of(where) else ("workload", "nodes"),
+        where if where in document.lines else ("workload", "nodes"),
         hint=f"nearest: ranks: {near}",
     )
 

@@ -26,10 +26,9 @@ from commtune.campaign.timing import WAYS, TimingChoice
 from commtune.campaign.value_types import AUTO, load_named
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.documents.files import noted_reading
-from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, is_path, load_document, parse_document
-from commtune.errors import CampaignError, InvalidKey
+from commtune.errors import CampaignError, InvalidKey, InvalidValue
 from commtune.model import Configuration, Operation
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
@@ -162,7 +161,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         job_request=request,
         system=system,
         file=document.file,
-        lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
+        lines={key: line for key in _LOCATED if (line := document.lines.get((key,)))},
         reference_settings=built.reference_settings,
         learn_from=file.learn_from,
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
@@ -185,7 +184,7 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
     part = file.workload
     try:
         check_elements(part.sizes or DEFAULT_SIZES, part.dtype, part.backend)
-    except QuantityError as error:
+    except InvalidValue as error:
         at, named = ("workload", "sizes"), "workload.sizes"
         raise document.error(error.message, at, hint=error.hint, named=named) from error
     with document.placing("workload"):

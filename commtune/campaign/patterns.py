@@ -19,7 +19,7 @@ _MOST_MESSAGES = 100_000
 _LARGEST_FILE = 16 * 2**20
 
 #: The operations that each key is for.
-_TAKEN_BY: dict[str, tuple[str, ...]] = {
+_TAKEN_BY: dict[str, tuple[Operation, ...]] = {
     "window": (Operation.STREAM,),
     "group_size": GROUPED,
     "active": ACTIVE,

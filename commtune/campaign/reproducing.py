@@ -163,9 +163,10 @@ def _workload(described: System, found: Finding, wanted: Mapping[str, Any]) -> d
 
 def _qos_of(described: System, nodes: int) -> str:
     """Returns a quality of service for more nodes than the partition allows by default."""
-    if described.slurm is None:
+    slurm = described.slurm
+    if slurm is None:
         return ""
-    partition = described.jobs.partitions[described.jobs.partition]
+    partition = slurm.partitions[slurm.partition]
     if nodes <= (partition.most_nodes or nodes):
         return ""
     fitting = (

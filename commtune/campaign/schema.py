@@ -26,8 +26,9 @@ from commtune.campaign.value_types import (
 from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.exact_values import exact_text
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, format_seconds
+from commtune.documents.quantities import format_seconds
 from commtune.documents.yaml_document import Document
+from commtune.errors import InvalidValue
 from commtune.model import Estimand, Operation
 from commtune.spaces.schema import CustomizationDocument, Text, Truth, VersionOne, Whole
 
@@ -36,11 +37,11 @@ def _amount(written: Any) -> float:
     try:
         number = float(exact_text(written))
     except ValueError as e:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(written)} is not a number", hint="write it in digits"
         ) from e
     if not 0 < number < float("inf"):
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(written)} is out of range", hint="write a number above 0"
         )
     return number
@@ -55,7 +56,7 @@ _Level = Annotated[float, BeforeValidator(parse_share(0.5, "from 50% to below 10
 
 def _estimand(written: object) -> object:
     if written == "p95":
-        raise QuantityError(
+        raise InvalidValue(
             "the 95th percentile can't be told from the runs of a campaign: 59 launches of each "
             "side, without any loss, bound one of them at 95 %",
             hint="write 'mean', which counts slow runs; the report shows 95th percentiles",
@@ -66,17 +67,17 @@ def _estimand(written: object) -> object:
 def _messages(written: object) -> dict[int, float]:
     """Parses a histogram of message sizes: counts by size in bytes."""
     if not isinstance(written, dict):
-        raise QuantityError("no histogram", hint="write it like {64KiB: 1000, 1MiB: 20}")
+        raise InvalidValue("no histogram", hint="write it like {64KiB: 1000, 1MiB: 20}")
     found: dict[int, float] = {}
     for size, count in written.items():
         sizes = parse_sizes(size)
         if len(sizes) != 1:
-            raise QuantityError(
+            raise InvalidValue(
                 f"{quote_value(size)} is not a single size", hint="a line for each size"
             )
         is_number = isinstance(count, int | float) and not isinstance(count, bool)
         if not (is_number and 0 < count < math.inf):
-            raise QuantityError(
+            raise InvalidValue(
                 f"{quote_value(count)} is not a number of messages", hint="write a number above 0"
             )
         (bytes_,) = sizes

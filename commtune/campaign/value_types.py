@@ -12,8 +12,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Wit
 from commtune.documents.exact_values import exact_text
 from commtune.documents.files import is_there
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, parse_percent, parse_seconds
+from commtune.documents.quantities import parse_percent, parse_seconds
 from commtune.documents.yaml_document import Document, is_path
+from commtune.errors import InvalidValue
 
 #: For reference settings: the sets for the campaign's system and library. For campaigns: all.
 AUTO = "auto"
@@ -33,7 +34,7 @@ def require_within(low: float, high: float, words: str = "") -> AfterValidator:
     def check(value: float) -> float:
         if not low <= value <= high:
             shown = f"{value:.15g}" if abs(value) < 1e300 else quote_value(value)
-            raise QuantityError(f"{shown} is out of range", hint=words or f"from {low} to {high}")
+            raise InvalidValue(f"{shown} is out of range", hint=words or f"from {low} to {high}")
         return value
 
     return AfterValidator(check)
@@ -45,7 +46,7 @@ def parse_share(low: float, words: str) -> Callable[[Any], float]:
     def parse(written: Any) -> float:
         share = parse_percent(written)
         if not low <= share < 1:
-            raise QuantityError(f"{quote_value(written)} is out of range", hint=words)
+            raise InvalidValue(f"{quote_value(written)} is out of range", hint=words)
         return share
 
     return parse
@@ -54,7 +55,7 @@ def parse_share(low: float, words: str) -> Callable[[Any], float]:
 def _seconds(written: Any) -> float:
     seconds = parse_seconds(written)
     if seconds == 0:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(written)} is not a time above 0", hint="write it like 60s"
         )
     return seconds
@@ -68,7 +69,7 @@ def parse_words(written: Any) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
     except ValueError as e:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(text)} can't be split into words: {str(e).lower()}",
             hint="close the quotes, or write a list of words",
         ) from e
@@ -84,14 +85,14 @@ def as_listed(
         takes_none: whether ``none`` is legal.
 
     Raises:
-        QuantityError: the value is another single word.
+        InvalidValue: the value is another single word.
     """
     if written == AUTO:
         return (AUTO,)
     if takes_none and written in (_NONE, [_NONE]):
         return ()
     if isinstance(written, str) or written is None:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(written)} is not a list of {of}",
             hint=f"write auto,{' none,' if takes_none else ''} or [NAME, NAME]",
         )

@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field
 
 from commtune.campaign.value_types import Part, require_within
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, parse_bytes
-from commtune.errors import InvalidKey
+from commtune.documents.quantities import parse_bytes
+from commtune.errors import InvalidKey, InvalidValue
 from commtune.formatting import format_size, list_first
 from commtune.model import ELEMENT_BYTES, Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
@@ -32,10 +32,10 @@ def _parse_operation(written: object) -> object:
     """Returns the word unchanged, but refuses several words, and what can't be tuned."""
     if isinstance(written, list):
         hint = "name one, and the others under guard_operations, at the top level"
-        raise QuantityError("a campaign tunes one operation", hint=hint)
+        raise InvalidValue("a campaign tunes one operation", hint=hint)
     if written == "pairs":
         message = "pairs has no time of the whole: it measures each pair of ranks by itself"
-        raise QuantityError(message, hint="commtune bench --op pairs shows them")
+        raise InvalidValue(message, hint="commtune bench --op pairs shows them")
     return written
 
 
@@ -43,20 +43,20 @@ def parse_sizes(written: object) -> tuple[int, ...]:
     """Parses sizes from a list or from ``"8 .. 4MiB x2"`` (each twice the last).
 
     Raises:
-        QuantityError: they are invalid; the hint says what is legal.
+        InvalidValue: they are invalid; the hint says what is legal.
     """
     if isinstance(written, str) and ".." in written:
         return _size_range(written)
     if isinstance(written, str) and (ends := _FROM_TO.fullmatch(written)):
         hint = f'write "{ends[1]} .. {ends[2]} x2"'
-        raise QuantityError(f"{quote_value(written)} is not a range of sizes", hint=hint)
+        raise InvalidValue(f"{quote_value(written)} is not a range of sizes", hint=hint)
     items: Sequence[Any] = written if isinstance(written, list | tuple) else [written]
     sizes = sorted({parse_bytes(item) for item in items})
     if not sizes:
-        raise QuantityError("no size is given", hint=_SIZES_HINT)
+        raise InvalidValue("no size is given", hint=_SIZES_HINT)
     for size in sizes:
         if not 1 <= size <= _LARGEST_SIZE:
-            raise QuantityError(f"{format_size(size)} is out of range", hint="from 1 B to 1 GiB")
+            raise InvalidValue(f"{format_size(size)} is out of range", hint="from 1 B to 1 GiB")
     return tuple(sizes)
 
 
@@ -69,11 +69,11 @@ def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
     """Checks that each size (bytes) has one element or more.
 
     Raises:
-        QuantityError: one has less; the hint gives the smallest legal size.
+        InvalidValue: one has less; the hint gives the smallest legal size.
     """
     element = 1 if backend is Backend.COMMAND else ELEMENT_BYTES[dtype]
     if (least := min(sizes)) < element:
-        raise QuantityError(
+        raise InvalidValue(
             f"{format_size(least)} is less than one element of {dtype} ({element} bytes)",
             hint=f"write sizes of {element} B or more",
         )
@@ -93,10 +93,10 @@ def rounded_words(workload: Workload) -> str:
 def _size_range(written: str) -> tuple[int, ...]:
     match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
     if match is None:
-        raise QuantityError(f"{quote_value(written)} is not a range of sizes", hint=_SIZES_HINT)
+        raise InvalidValue(f"{quote_value(written)} is not a range of sizes", hint=_SIZES_HINT)
     low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
     if not (0 < low <= high <= _LARGEST_SIZE) or factor < 2:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(written)} holds no sizes",
             hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
         )

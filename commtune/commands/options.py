@@ -16,8 +16,8 @@ import typer
 
 from commtune.db.connection.location import database_url, refuse_token, shown_url, sqlite_path
 from commtune.documents.nearest import quote_value, suggest_nearest
-from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
-from commtune.errors import CampaignError, InvalidKey, UserError
+from commtune.documents.quantities import parse_bytes, parse_seconds
+from commtune.errors import CampaignError, InvalidKey, InvalidValue, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
 from commtune.model.operations import find_operation
@@ -216,7 +216,7 @@ def bytes_flag(written: str) -> int:
     spelt, remark = _read_sizes(written)
     try:
         found = parse_bytes(spelt)
-    except QuantityError as error:
+    except InvalidValue as error:
         raise UserError(f"--bytes {written}: {error}", hint="write 8, 64KiB or 1MiB") from error
     _note("--bytes", remark)
     return found

@@ -9,13 +9,7 @@
 
 from __future__ import annotations
 
-
-class _NotExact(ValueError):
-    """A value of the wrong type; ``hint`` says what to write instead."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
+from commtune.errors import InvalidValue
 
 
 class WrittenFloat(float):
@@ -37,34 +31,36 @@ def exact_text(value: object) -> str:
     """Returns the original text of a value, for a field that must be exact text.
 
     Raises:
-        _NotExact: the value is a boolean, an ambiguous word, null, a list or a mapping.
+        InvalidValue: the value is a boolean, an ambiguous word, null, a list or a mapping.
     """
     if isinstance(value, bool | AmbiguousWord):
         word = str(value).lower() if isinstance(value, bool) else str(value)
-        raise _NotExact(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
+        raise InvalidValue(
+            f"{word} without quotes is a truth value in YAML", hint=f'write "{word}"'
+        )
     if isinstance(value, WrittenFloat):
         return value.text
     if isinstance(value, str | int | float):
         if "\0" in str(value):
-            raise _NotExact(
-                "a NUL character can't stand in an environment variable", "leave it out"
+            raise InvalidValue(
+                "a NUL character can't stand in an environment variable", hint="leave it out"
             )
         return str(value)
     if value is None:
-        raise _NotExact("a value is missing", 'write text, or "" for empty text')
+        raise InvalidValue("a value is missing", hint='write text, or "" for empty text')
     found = "a mapping" if isinstance(value, dict) else "a list"
-    raise _NotExact(f"{found} stands where one value is expected", "write one value")
+    raise InvalidValue(f"{found} stands where one value is expected", hint="write one value")
 
 
 def exact_number(value: object) -> object:
     """Returns the value of a number field, but refuses booleans, which Python counts as 0 and 1.
 
     Raises:
-        _NotExact: the value is a boolean.
+        InvalidValue: the value is a boolean.
     """
     if isinstance(value, bool):
-        raise _NotExact(
-            f"{str(value).lower()} is a truth value, not a number", "write it in digits"
+        raise InvalidValue(
+            f"{str(value).lower()} is a truth value, not a number", hint="write it in digits"
         )
     return value
 
@@ -73,10 +69,10 @@ def exact_truth(value: object) -> object:
     """Returns the value of a boolean field, but refuses numbers, as Python counts 1 as true.
 
     Raises:
-        _NotExact: the value is a number, quoted or not.
+        InvalidValue: the value is a number, quoted or not.
     """
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
-        raise _NotExact(f"{value} is a number, not a truth value", "write true or false")
+        raise InvalidValue(f"{value} is a number, not a truth value", hint="write true or false")
     return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from commtune.documents.nearest import quote_value
-from commtune.errors import UserError
+from commtune.errors import InvalidValue
 
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -23,10 +23,6 @@ _LOOSE_TIMES = {
 }  # fmt: skip
 
 
-class QuantityError(UserError, ValueError):
-    """An invalid size, time, share or bandwidth; the hint is the nearest valid spelling."""
-
-
 def whole_number(text: str) -> int | None:
     """Returns the integer of up to 20 decimal digits that a text is; ``None`` otherwise."""
     return int(text) if _WHOLE.fullmatch(text) else None
@@ -35,7 +31,7 @@ def whole_number(text: str) -> int | None:
 def _split(text: str, example: str) -> tuple[str, str]:
     match = _NUMBER_AND_UNIT.match(text.strip())
     if match is None:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(text)} is not an amount", hint=f"write it like {example}"
         )
     return match[1], match[2]
@@ -48,7 +44,7 @@ def parse_bytes(value: str | int) -> int:
         Bytes.
 
     Raises:
-        QuantityError: not a size, an ambiguous suffix (64K, 64KB), negative or not whole.
+        InvalidValue: not a size, an ambiguous suffix (64K, 64KB), negative or not whole.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _checked_size(value, value)
@@ -64,17 +60,17 @@ def parse_bytes(value: str | int) -> int:
 
 def _checked_size(size: int | float, written: object) -> int:
     if size < 0 or size != int(size):
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(written)} is not a whole number of bytes",
             hint="write 0 or more, like 64KiB",
         )
     return int(size)
 
 
-def _wrong_byte_unit(value: object, number: str, unit: str) -> QuantityError:
+def _wrong_byte_unit(value: object, number: str, unit: str) -> InvalidValue:
     meant = {"b": "B", "k": "KiB", "m": "MiB", "g": "GiB"}.get(unit[:1].lower())
     hint = f"nearest: {number}{meant}" if meant else "units: B, KiB, MiB, GiB"
-    return QuantityError(f"{quote_value(value)} has no known unit of bytes", hint=hint)
+    return InvalidValue(f"{quote_value(value)} has no known unit of bytes", hint=hint)
 
 
 def parse_seconds(value: str | int | float) -> float:
@@ -84,12 +80,12 @@ def parse_seconds(value: str | int | float) -> float:
         Seconds.
 
     Raises:
-        QuantityError: not a time, or an unknown unit.
+        InvalidValue: not a time, or an unknown unit.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not 0 <= value < float("inf"):
             hint = "write it like 60s or 5min"
-            raise QuantityError(f"{quote_value(value)} is not a time", hint=hint)
+            raise InvalidValue(f"{quote_value(value)} is not a time", hint=hint)
         return float(value)
     text = str(value).strip()
     parts = re.findall(r"[0-9.]+\s*[A-Za-zµ]+", text)
@@ -103,7 +99,7 @@ def _one_time(text: str, written: object) -> float:
     if unit not in ("", *_TIME_UNITS):
         meant = _LOOSE_TIMES.get(unit.lower())
         hint = f"nearest: {number}{meant}" if meant else "units: us, ms, s, min, h"
-        raise QuantityError(f"{quote_value(written)} has no known unit of time", hint=hint)
+        raise InvalidValue(f"{quote_value(written)} has no known unit of time", hint=hint)
     return float(number) * _TIME_UNITS[unit or "s"]
 
 
@@ -111,15 +107,16 @@ def parse_percent(value: str | int | float) -> float:
     """Parses a share: ``"2%"`` and ``0.02`` are both 0.02. A bare number is the share itself.
 
     Raises:
-        QuantityError: not a share, or a bare number above 1 (2 might mean 2 % or 200 %).
+        InvalidValue: not a share, or a bare number above 1 (2 might mean 2 % or 200 %).
     """
-    text = str(value).strip()
-    number, unit = _split(text, "2% or 0.02")
+    if isinstance(value, float) and 0 <= value <= 1:
+        return float(value)  # as text, a small one would have an exponent
+    number, unit = _split(str(value), "2% or 0.02")
     if unit not in ("", "%"):
-        raise QuantityError(f"{quote_value(value)} is not a share", hint=f"nearest: {number}%")
+        raise InvalidValue(f"{quote_value(value)} is not a share", hint=f"nearest: {number}%")
     share = float(number)
     if not unit and share > 1:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(value)} is above 1, so it's unclear", hint=f"nearest: {number}%"
         )
     return share / 100 if unit else share
@@ -150,15 +147,15 @@ def parse_bandwidth(value: object) -> int:
     """Parses a bandwidth into bytes per second: ``200 Gb/s``, ``50 GB/s``, ``1.6 TB/s``.
 
     Raises:
-        QuantityError: not an amount, or without one of the known units.
+        InvalidValue: not an amount, or without one of the known units.
     """
     text = str(value).strip()
     match = _BANDWIDTH.match(text) if isinstance(value, str) else None
     if match is None:
-        raise QuantityError(f"{quote_value(value)} is not a bandwidth", hint=_BANDWIDTH_HINT)
+        raise InvalidValue(f"{quote_value(value)} is not a bandwidth", hint=_BANDWIDTH_HINT)
     number, unit = match[1], match[2]
     if unit not in _BANDWIDTH_UNITS:
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(value)} has no known unit of bandwidth",
             hint=_nearest_bandwidth(number, unit),
         )

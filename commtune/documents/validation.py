@@ -70,7 +70,7 @@ def _explain_errors(
     schema = model.model_json_schema()
     found = [_explain_one(dict(e), data, schema) for e in error.errors(include_url=False)]
     # pydantic's order is that of the model; a reader expects that of the file.
-    found.sort(key=lambda f: document.line_of((*at, *f.where)) or 0)
+    found.sort(key=lambda f: document.lines.get((*at, *f.where), 0))
     first = found[0]
     message = first.problem
     if len(found) > 1:
@@ -82,7 +82,7 @@ def _explain_errors(
 
 
 def _further(finding: _Finding, document: Document, where: Where) -> str:
-    line = getattr(document.error("", where), "line", None)
+    line = document.nearest_line(where)
     place = f"line {line}: " if line else ""
     named = f"{finding.named}: " if finding.named else ""
     return f"{place}{named}{finding.problem}" + (f" ({finding.hint})" if finding.hint else "")

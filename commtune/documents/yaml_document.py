@@ -7,7 +7,7 @@ values of plain (unquoted) scalars.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,8 +19,15 @@ import yaml
 
 from commtune.documents.exact_values import AmbiguousWord, WrittenFloat
 from commtune.documents.files import read_file
-from commtune.documents.nearest import find_nearest, quote_value
-from commtune.errors import DocumentError, InvalidKey, UserError, explain_os_error, os_reason
+from commtune.documents.nearest import find_nearest, quote_value, suggest_nearest
+from commtune.errors import (
+    DocumentError,
+    InvalidKey,
+    UnknownName,
+    UserError,
+    explain_os_error,
+    os_reason,
+)
 
 #: The path to a value: keys and list indices from the top of a document.
 Where = tuple[str | int, ...]
@@ -68,17 +75,13 @@ class Document:
         data: dictionaries, lists and scalars.
         file: the file that it was read from; ``None`` for data from elsewhere.
         error_class: the class of errors about it.
-        lines: 1-based lines by path.
+        lines: 1-based lines of all keys and list elements, by path.
     """
 
     data: Any
     file: Path | None = None
     error_class: type[DocumentError] = DocumentError
     lines: Mapping[Where, int] = field(default_factory=dict, repr=False)
-
-    def line_of(self, where: Where) -> int | None:
-        """Returns the 1-based line of a key or list element; ``None`` if it doesn't exist."""
-        return self.lines.get(where)
 
     def error(
         self, message: str, where: Where = (), *, hint: str = "", named: str = ""
@@ -88,13 +91,16 @@ class Document:
         Args:
             named: a description of the place, if the message must begin with it.
         """
-        seen = where
-        while seen and seen not in self.lines:
-            seen = seen[:-1]
-        line = self.lines.get(seen)
+        line = self.nearest_line(where)
         return self.error_class(
             message, file=self.file, line=line, hint=hint, where=where, named=named
         )
+
+    def nearest_line(self, where: Where) -> int | None:
+        """Returns the line of a place, or of its nearest parent that has one."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        return self.lines.get(where)
 
     def require_kind(self, own: str) -> None:
         """Refuses a document of another kind, for which validation errors would be misleading.
@@ -326,6 +332,15 @@ class _Reader:
     def _error(self, message: str, node: yaml.Node, hint: str) -> DocumentError:
         line = node.start_mark.line + 1
         return self.error_class(message, file=self.file, line=line, hint=hint)
+
+
+def require_shipped(kind: str, name: str, known: Collection[str]) -> None:
+    """Raises an ``UnknownName`` unless a shipped document of this kind has the name."""
+    if name not in known:
+        raise UnknownName(
+            f"no {kind} is called {quote_value(name)}",
+            hint=f"{suggest_nearest(name, known)}; a file is named with its ending: ./NAME.yaml",
+        )
 
 
 @cache

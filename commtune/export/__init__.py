@@ -23,7 +23,7 @@ from commtune.export.rules import RULE_FORMATS
 from commtune.export.rules.rule_file import RuleFormat, describe_rules
 from commtune.export.rules.table import RuleTable
 from commtune.formatting import describe_speedup
-from commtune.model import Backend, Operation, Profile, Verdict
+from commtune.model import PYTHON_BACKENDS, Backend, Operation, Profile, Verdict
 from commtune.wording import describe_verdict
 
 __all__ = ["ExportDocument", "render_profile", "render_rule_module"]
@@ -187,7 +187,7 @@ _AS_IT_IS = "export it as sh or env for programs that need it"
 def _guard_hint(profile: Profile, measured: bool) -> str:
     if measured:
         return f"{_AS_IT_IS}, or add --allow-unguarded"
-    is_pattern = profile.backend in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
+    is_pattern = profile.backend in PYTHON_BACKENDS
     is_own = Operation(profile.operation).is_own
     if profile.backend == Backend.COMMAND or (is_own and not is_pattern):
         return (

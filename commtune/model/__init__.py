@@ -15,6 +15,7 @@ from commtune.model.evidence import (
     Verdict,
 )
 from commtune.model.operations import (
+    PYTHON_BACKENDS,
     Backend,
     Direction,
     Flow,

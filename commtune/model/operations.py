@@ -142,12 +142,11 @@ class Backend(StrEnum):
 
     @property
     def is_native(self) -> bool:
-        return self not in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE, Backend.COMMAND)
+        return self not in (*PYTHON_BACKENDS, Backend.COMMAND)
 
     def does(self, operation: Operation) -> bool:
         """Whether it has an operation of the benchmark; of users' own ones it isn't known."""
-        in_python = self in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
-        return not in_python or operation in IN_PYTHON
+        return self not in PYTHON_BACKENDS or operation in IN_PYTHON
 
     @property
     def memory(self) -> str:
@@ -158,6 +157,10 @@ class Backend(StrEnum):
     def uses_gpu(self) -> bool:
         """Whether every rank of the native benchmark has a GPU."""
         return self.is_native and self is not Backend.MPI_HOST
+
+
+#: Those of the benchmark in Python.
+PYTHON_BACKENDS = (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
 
 
 class GpuKind(StrEnum):
@@ -302,21 +305,19 @@ class PatternParameters:
             words.append(f"groups of {self.group_size}")
         if operation in ACTIVE:
             words += [f"{self.active} of each active", str(self.direction)]
-        if operation == "matrix" and self.matrix:
+        if operation == Operation.MATRIX and self.matrix:
             name = self.content.file if self.content else ""
             words.append(f"file {self.matrix[:12]}" + (f" ({name})" if name else ""))
         if operation in MIXED:
             backends = (("inside", self.inside), ("between", self.between))
             words += [f"{name} nodes by {backend}" for name, backend in backends if backend]
-        if operation == _STRIPING and self.assemble:
+        if operation == Operation.STRIPING and self.assemble:
             words.append(f"assembled by {self.assemble}")
         return ", ".join(words)
 
 
-_STRIPING = "striping"
-
 #: Operations with active ranks and a direction; with groups; with two backends.
-ACTIVE = ("rail", "asymmetric", "symmetric")
-GROUPED = (*ACTIVE, _STRIPING)
-MIXED = ("matrix", _STRIPING)
-_PATTERNS = frozenset((*ACTIVE, *MIXED, "pairs"))
+ACTIVE = (Operation.RAIL, Operation.ASYMMETRIC, Operation.SYMMETRIC)
+GROUPED = (*ACTIVE, Operation.STRIPING)
+MIXED = (Operation.MATRIX, Operation.STRIPING)
+_PATTERNS = frozenset((*ACTIVE, *MIXED, Operation.PAIRS))

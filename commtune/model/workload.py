@@ -11,8 +11,6 @@ from commtune.model.operations import Backend, Operation, PatternParameters
 
 #: Values of ``Timing.mode`` and ``Timing.timer``, the default first.
 BLOCKING, BATCHED = "blocking", "batched"
-
-
 WALL, DEVICE = "wall", "device"
 
 #: Bytes of an element, by its type.

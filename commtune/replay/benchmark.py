@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from commtune import model
 from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError
-from commtune.replay.recording import Grid, RecordedRun, load_grid
+from commtune.replay.recording import Grid, RecordedRun
 from commtune.spaces.space import Space
-
-__all__ = ["Grid", "RecordedRun", "ReplayBenchmark", "VirtualClock", "check_plan", "load_grid"]
 
 #: Penalties of a run that was played recently, and of one that is half the recording away in time,
 #: in units of a difference of log canaries. Two runs in one machine state differ by about 0.03, in

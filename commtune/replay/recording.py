@@ -34,6 +34,7 @@ from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, Measurement, Outcome, RunResult, Timing, Workload
 from commtune.model.plausible import problem_of_time
 from commtune.paths import exists
+from commtune.private_files import replace_own_file
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
@@ -365,13 +366,8 @@ class Recorder:
     def begin(self, grid: Grid) -> None:
         """Starts the file with a grid; what earlier sessions recorded is replaced atomically."""
         self._sizes = grid.header.workload.sizes
-        beside = self.part.with_name(f"{self.part.name}.new")
         with _writing(self.part):
-            try:
-                beside.write_text("".join(grid.lines()), encoding="utf-8")
-                beside.replace(self.part)
-            finally:
-                beside.unlink(missing_ok=True)
+            replace_own_file(self.part, "".join(grid.lines()))
 
     def add(self, run: RecordedRun) -> None:
         with _writing(self.part), self.part.open("a", encoding="utf-8") as file:

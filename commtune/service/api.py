@@ -38,7 +38,6 @@ from commtune.service.replies import Reply, file_name, json_reply
 
 PREFIX = "/api/v1"
 
-_RUNS_A_PAGE = 100
 _Values = Mapping[str, Any]
 _LIST: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
 _ANSWER: Mapping[str, Any] = {
@@ -129,7 +128,7 @@ def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
 
 
 def _runs(db: str, values: _Values) -> Reply:
-    limit = values["limit"] or _RUNS_A_PAGE
+    limit = values["limit"] or given.ROWS_A_PAGE
     asked = {one.name: values[one.name] for one in given.RUNS}
     page = list_runs(db, values["campaign"], **asked | {"limit": limit})
     shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
@@ -137,7 +136,7 @@ def _runs(db: str, values: _Values) -> Reply:
 
 
 def _trials(db: str, values: _Values) -> Reply:
-    limit = values["limit"] or _RUNS_A_PAGE
+    limit = values["limit"] or given.ROWS_A_PAGE
     page = list_trials(db, values["campaign"], first=values["first"] or 0, limit=limit)
     shown = [asdict(one) for one in page]
     return json_reply(

@@ -111,13 +111,13 @@ class Service:
                 with self._connections.borrow():
                     return make(request)
             except CommtuneError as error:
-                return _told(request.scope, problem_of(error))
+                return _tell_problem(request.scope, problem_of(error))
 
         async def answer(request: Request) -> Response:
             scope = request.scope
             key = (scope["path"], scope["query_string"], self._may_control(request))
             reply = await cache.get(key, partial(make_or_explain, request), version)
-            return _response(reply.unless_known(request.headers.get("if-none-match", "")))
+            return reply.unless_known(request.headers.get("if-none-match", "")).response()
 
         return answer
 
@@ -132,9 +132,9 @@ class Service:
             control.cancel_campaign, name, self.db, limiter=self._cancelling
         )
         if scope["path"].startswith(api.PREFIX):
-            return _response(json_reply({"campaign": name, "message": said}))
+            return json_reply({"campaign": name, "message": said}).response()
         place = f"{self.prefix}/campaigns/{quote(name, safe='')}"
-        return _response(Reply(b"", "text/plain", 303, {"location": place}))
+        return Reply(b"", "text/plain", 303, {"location": place}).response()
 
     async def _events(self, request: Request) -> Response:
         name = request.path_params["campaign"]
@@ -155,7 +155,7 @@ class Service:
         if reply.status == 200:
             told = self.metrics.describe(json.loads(reply.body), self.viewers.count)
             reply = Reply(told.encode(), metrics.KIND)
-        return _response(reply)
+        return reply.response()
 
     def _count_states(self) -> Reply:
         try:
@@ -180,14 +180,10 @@ def _read_query(scope: Scope) -> list[tuple[str, str]]:
         ) from error
 
 
-def _response(reply: Reply) -> Response:
-    return Response(reply.body, reply.status, reply.all_headers())
-
-
 def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         read_parameters((), _read_query(request.scope))
-        return _response(reply.unless_known(request.headers.get("if-none-match", "")))
+        return reply.unless_known(request.headers.get("if-none-match", "")).response()
 
     return answer
 
@@ -196,10 +192,10 @@ async def _find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
     prefix = scope["commtune.prefix"]
     hint = f"pages begin at {prefix}/; {prefix}{api.PREFIX}/openapi.json describes the API"
     found = make_problem(404, f"there is nothing at {scope['path'][:200]}", hint)
-    await _response(_told(scope, found))(scope, receive, send)
+    await _tell_problem(scope, found).response()(scope, receive, send)
 
 
-def _told(scope: Scope, found: Problem) -> Reply:
+def _tell_problem(scope: Scope, found: Problem) -> Reply:
     """Returns a problem as JSON for paths of the API, and as a page for others."""
     if scope["path"].startswith("/api/"):
         return found.reply()
@@ -227,18 +223,18 @@ class _Gate:
 
         try:
             refusal, scope = self._inspect(scope)
-            inner = self._inner if refusal is None else _response(refusal)
+            inner = self._inner if refusal is None else refusal.response()
             await inner(scope, receive, sending)
         except (Busy, CommtuneError) as error:
             found = problem_of(error) if isinstance(error, CommtuneError) else _BUSY
-            await _response(_told(scope, found))(scope, receive, sending)
+            await _tell_problem(scope, found).response()(scope, receive, sending)
         except Exception:
             # Its text could contain secrets, so it is logged, but not sent.
             _LOG.exception("a request failed")
             if started:
                 raise
             failed = make_problem(500, "commtune serve failed at this", "its log says why")
-            await _response(_told(scope, failed))(scope, receive, sending)
+            await _tell_problem(scope, failed).response()(scope, receive, sending)
 
     def _inspect(self, scope: Scope) -> tuple[Reply | None, Scope]:
         """Returns a refusal or ``None``, and the scope with its path below the prefix."""
@@ -247,21 +243,27 @@ class _Gate:
         scope = {**scope, "path": path.removeprefix(prefix) or "/", "raw_path": None}
         scope["commtune.prefix"] = prefix
         if len(path) + len(query) > _LONGEST:
-            return _told(scope, make_problem(414, f"more than {_LONGEST} bytes were asked")), scope
+            return _tell_problem(
+                scope, make_problem(414, f"more than {_LONGEST} bytes were asked")
+            ), scope
         if path != prefix and not path.startswith(f"{prefix}/"):
-            return _told(scope, make_problem(404, f"all paths begin with {prefix}/")), scope
+            return _tell_problem(
+                scope, make_problem(404, f"all paths begin with {prefix}/")
+            ), scope
         if self._service.control is not None and control.is_control(scope["path"]):
             return self._refuse_control(scope, self._service.control), scope
         if scope["method"] not in ("GET", "HEAD"):
-            return _told(scope, make_problem(405, "this service only reads", "use GET")), scope
+            return _tell_problem(
+                scope, make_problem(405, "this service only reads", "use GET")
+            ), scope
         return self._admit(scope), scope
 
     def _refuse_control(self, scope: Scope, tokens: Tokens) -> Reply | None:
         if scope["method"] != "POST":
-            said = _told(scope, make_problem(405, "this ends a campaign", "use POST"))
+            said = _tell_problem(scope, make_problem(405, "this ends a campaign", "use POST"))
             return replace(said, headers={"allow": "POST"})
         found = control.refuse_control(tokens, scope["path"], Headers(scope=scope))
-        return None if found is None else _told(scope, found)
+        return None if found is None else _tell_problem(scope, found)
 
     def _admit(self, scope: Scope) -> Reply | None:
         headers, tokens = Headers(scope=scope), self._service.tokens
@@ -277,7 +279,7 @@ class _Gate:
             headers.get("authorization", ""), cookie_parser(headers.get("cookie", ""))
         ):
             return None
-        return _told(
+        return _tell_problem(
             scope,
             make_problem(
                 401,
@@ -293,11 +295,11 @@ class _Gate:
         try:
             asked = _read_query(scope)
         except UserError as error:
-            return _told(scope, problem_of(error))
+            return _tell_problem(scope, problem_of(error))
         # A token is one word, so a space in it was a '+' that nobody encoded, as of base64.
         given = [value.replace(" ", "+") for name, value in asked if name == word]
         if not any(map(tokens.is_token, given)):
-            return _told(scope, make_problem(401, "this token is not valid", _NEW_TOKEN))
+            return _tell_problem(scope, make_problem(401, "this token is not valid", _NEW_TOKEN))
         rest = urlencode([(name, value) for name, value in asked if name != word])
         prefix = self._service.prefix
         secure = "; Secure" if scope.get("scheme") == "https" else ""

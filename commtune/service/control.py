@@ -19,7 +19,7 @@ from commtune.service.replies import Problem, make_problem
 
 #: The path, both below the API's prefix and for pages, where the response is a redirect.
 CANCEL = "/campaigns/{campaign}/cancel"
-_PATHS = re.compile(rf"(?P<api>{PREFIX})?/campaigns/[^/]+/cancel")
+_PATHS = re.compile(rf"({PREFIX})?/campaigns/[^/]+/cancel")
 _LOG = logging.getLogger("commtune.service")
 
 #: The schema of the response in the OpenAPI document.

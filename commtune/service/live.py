@@ -24,7 +24,7 @@ from commtune.app.campaigns.stored import (
 )
 from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError
-from commtune.service.replies import Reply, json_reply, make_problem, problem_of
+from commtune.service.replies import HEADERS, Reply, json_reply, make_problem, problem_of
 
 #: Seconds between two polls of the state, and between two keep-alive comments without a change.
 _LOOK_S, _SIGN_S = 1.0, 15.0
@@ -135,15 +135,13 @@ class Viewers:
         """Returns an event stream with the current state, and with each change of it."""
         first = await look()
         if first.status == 404:
-            return Response(first.body, first.status, first.all_headers())
+            return first.response()
         if self.count >= _MOST:
             busy = make_problem(503, f"{_MOST} pages are followed already", "reload it by hand")
-            refused = busy.reply()
-            return Response(refused.body, refused.status, refused.all_headers())
+            return busy.reply().response()
         events = self._events(request, look)
         await anext(events)  # counts it at once: other requests run only where this one waits
-        headers = {**json_reply({}).all_headers(), "x-accel-buffering": "no"}
-        del headers["content-length"], headers["etag"], headers["content-type"]
+        headers = {**HEADERS, "x-accel-buffering": "no"}
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def _events(

@@ -25,7 +25,6 @@ from commtune.service.compare import show_comparison
 from commtune.service.rendering import HTML, evidence_table, is_shown, point_rows, render_page
 from commtune.service.replies import REPORT_POLICY, Reply
 
-_RUNS_A_PAGE = 100
 #: The values of empty forms.
 _NOT_ASKED = {one.name: "" for one in given.BEST}
 _NOT_ZOOMED = {one.name: "" for one in given.ZOOM}
@@ -192,7 +191,7 @@ def _inside(
 
 def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     asked = given.read_parameters(given.RUNS, query)
-    limit = asked["limit"] or _RUNS_A_PAGE
+    limit = asked["limit"] or given.ROWS_A_PAGE
     page = list_runs(db, path["campaign"], **asked | {"limit": limit})
     return render_page(
         "runs.html",

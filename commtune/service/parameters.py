@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune.documents.nearest import quote_value, suggest_nearest
-from commtune.documents.quantities import QuantityError, parse_bytes
-from commtune.errors import UserError
+from commtune.documents.quantities import parse_bytes
+from commtune.errors import InvalidValue, UserError
 from commtune.model import Backend, Operation, Outcome, Phase
 
 #: The longest value, in characters: longer than any stored name.
@@ -78,76 +78,79 @@ def _size_parameter(name: str, help: str) -> Parameter:
     def read(written: str) -> int:
         try:
             return min(parse_bytes(written), _LARGEST)
-        except QuantityError as error:
+        except InvalidValue as error:
             raise UserError(f"{name}={written}: {error}", hint="write 8, 64KiB or 1MiB") from error
 
     return Parameter(name, help, read)
 
 
-OPERATION = word_parameter("operation", "the operation", list(Operation), required=True)
-BYTES = _size_parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes")
-_RANKS = _number_parameter("ranks", "measured with this many ranks", 1)
-NODES = _number_parameter("nodes", "measured on this many nodes", 1)
-SYSTEM = text_parameter("system", "part of a system's name, or its fingerprint")
-_STACK = text_parameter("stack", "part of the software's name, or its fingerprint")
-_BACKEND = word_parameter("backend", "what ranks communicated by", list(Backend))
-CAMPAIGN = text_parameter("campaign", "only from this campaign")
-_OTHERS = word_parameter("others", "explained: they come with what explains them", ["explained"])
-_MIN_PAIRS = _number_parameter("min_pairs", "with so many pairs at each size, at least", 1)
-_MIN_DAYS = _number_parameter("min_days", "confirmed or verified on so many days, at least", 1)
-_MIN_SESSIONS = _number_parameter(
-    "min_sessions", "confirmed or verified in so many sessions, at least", 1
+#: A path parameter.
+NUMBER = _number_parameter("number", "a profile's number (id)", 1)
+NAME = text_parameter(
+    "name", "CAMPAIGN/PROFILE, its name where only one has it, or its number", required=True
 )
-_MIN_NODES = _number_parameter("min_nodes", "confirmed or verified on so many nodes, at least", 1)
+CAMPAIGN = text_parameter("campaign", "only from this campaign")
+_RANKS = _number_parameter("ranks", "measured with this many ranks", 1)
+_NODES = _number_parameter("nodes", "measured on this many nodes", 1)
 #: The conditions of ``find_candidates``.
 FILTERS = (
     _RANKS,
-    NODES,
-    SYSTEM,
-    _BACKEND,
+    _NODES,
+    text_parameter("system", "part of a system's name, or its fingerprint"),
+    word_parameter("backend", "what ranks communicated by", list(Backend)),
     CAMPAIGN,
-    _MIN_PAIRS,
-    _MIN_DAYS,
-    _MIN_SESSIONS,
-    _MIN_NODES,
+    _number_parameter("min_pairs", "with so many pairs at each size, at least", 1),
+    _number_parameter("min_days", "confirmed or verified on so many days, at least", 1),
+    _number_parameter("min_sessions", "confirmed or verified in so many sessions, at least", 1),
+    _number_parameter("min_nodes", "confirmed or verified on so many nodes, at least", 1),
 )
-BEST = (OPERATION, BYTES, _STACK, _OTHERS, *FILTERS)
-
-#: A path parameter.
-NUMBER = _number_parameter("number", "a profile's number (id)", 1)
+BEST = (
+    word_parameter("operation", "the operation", list(Operation), required=True),
+    _size_parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes"),
+    text_parameter("stack", "part of the software's name, or its fingerprint"),
+    word_parameter("others", "explained: they come with what explains them", ["explained"]),
+    *FILTERS,
+)
 
 #: The range of sizes that tables show.
 ZOOM = (
     _size_parameter("from", "only sizes from here up"),
     _size_parameter("to", "only up to here"),
 )
-
 _SIDE = "campaign:NAME, or system:FINGERPRINT"
-_COMPARED = word_parameter("operation", "the operation", list(Operation))
-COMPARE = (text_parameter("left", _SIDE), text_parameter("right", _SIDE), _COMPARED, _RANKS, NODES,
-           *ZOOM)  # fmt: skip
+COMPARE = (
+    text_parameter("left", _SIDE),
+    text_parameter("right", _SIDE),
+    word_parameter("operation", "the operation", list(Operation)),
+    _RANKS,
+    _NODES,
+    *ZOOM,
+)
 
-_BEFORE = _number_parameter("before", "only runs older than the one of this id: the next page", 1)
-LIMIT = _number_parameter("limit", "at most so many; 100 by default", 1, 1000)
+#: Runs or trials of a page without ``limit``.
+ROWS_A_PAGE = 100
+_LIMIT = _number_parameter("limit", f"at most so many; {ROWS_A_PAGE} by default", 1, 1000)
 PHASE = word_parameter("phase", "only runs of this phase", list(Phase))
 OUTCOME = word_parameter("outcome", "only runs that ended so", list(Outcome))
-RUNS = (_BEFORE, LIMIT, PHASE, OUTCOME)
-FIRST = _number_parameter("first", "from this number on; 0, the default, is the default's", 0)
-TRIALS = (FIRST, LIMIT)
-
-NAME = text_parameter(
-    "name", "CAMPAIGN/PROFILE, its name where only one has it, or its number", required=True
+RUNS = (
+    _number_parameter("before", "only runs older than the one of this id: the next page", 1),
+    _LIMIT,
+    PHASE,
+    OUTCOME,
 )
-_AFTER = _number_parameter("after", "only runs behind this number: the `next` of a page", 0)
-NEWEST = _number_parameter("newest", "only runs up to this number: that of the first page", 0)
-PAGE = _number_parameter("limit", "of at most so many runs; 200 by default", 1, 1000)
-RESULTS = (_AFTER, NEWEST, PAGE)
-
-_ACCEPT = word_parameter("accept", "likely: write it though its speedup is not proven", ["likely"])
-_UNGUARDED = word_parameter(
-    "allow_unguarded", "true: a module file without guard operations", ["true"]
+TRIALS = (
+    _number_parameter("first", "from this number on; 0, the default, is the default's", 0),
+    _LIMIT,
 )
-EXPORT = (_ACCEPT, _UNGUARDED)
+RESULTS = (
+    _number_parameter("after", "only runs behind this number: the `next` of a page", 0),
+    _number_parameter("newest", "only runs up to this number: that of the first page", 0),
+    _number_parameter("limit", "of at most so many runs; 200 by default", 1, 1000),
+)
+EXPORT = (
+    word_parameter("accept", "likely: write it though its speedup is not proven", ["likely"]),
+    word_parameter("allow_unguarded", "true: a module file without guard operations", ["true"]),
+)
 
 
 def read_parameters(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -53,7 +54,7 @@ def _environment() -> jinja2.Environment:
 def show_problem(found: Problem, prefix: str) -> Reply:
     """Returns a problem as a page."""
     page = render_page("problem.html", prefix, found.status, problem=found)
-    return Reply(page.body, page.kind, page.status, found.headers)
+    return replace(page, headers=found.headers)
 
 
 def point_rows(

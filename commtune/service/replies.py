@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from starlette.responses import Response
+
 from commtune.errors import CODES, CommtuneError
 from commtune.formatting import without_infinities
 
@@ -24,7 +26,8 @@ REPORT_POLICY = (
     "form-action 'none'; frame-ancestors 'none'; sandbox allow-same-origin"
 )
 
-_HEADERS = {
+#: The headers of every reply.
+HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -57,12 +60,13 @@ class Reply:
     def etag(self) -> str:
         return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 
-    def all_headers(self) -> dict[str, str]:
-        """Returns its headers, with those of every reply."""
+    def response(self) -> Response:
+        """Returns the reply in Starlette's terms, with all its headers."""
         # A length in a 304 would be that of the body that the client has.
         size = {} if self.status == 304 else {"content-length": str(len(self.body))}
         tag = {"etag": self.etag} if self.status == 200 else {}
-        return {**_HEADERS, "content-type": self.kind, **size, **tag, **self.headers}
+        headers = {**HEADERS, "content-type": self.kind, **size, **tag, **self.headers}
+        return Response(self.body, self.status, headers)
 
     def unless_known(self, if_none_match: str) -> Reply:
         """Returns this reply, or an empty 304 if the client has this body already."""

@@ -93,18 +93,19 @@ def listen_at(place: Place) -> Iterator[socket.socket]:
         with _unix_socket(place.path) as opened:
             yield opened
         return
-    try:
-        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as opened:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    with ExitStack() as opening:
+        try:
+            opened = opening.enter_context(socket.socket(family, socket.SOCK_STREAM))
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.bind((place.host, place.port))
             opened.listen(_BACKLOG)
-            yield opened
-    except OSError as error:
-        raise EnvironmentFault(
-            f"can't listen on {place.host}:{place.port}: {os_reason(error)}",
-            hint="another port, or 0 for any free one: --bind 127.0.0.1:0",
-        ) from error
+        except OSError as error:
+            raise EnvironmentFault(
+                f"can't listen on {place.host}:{place.port}: {os_reason(error)}",
+                hint="another port, or 0 for any free one: --bind 127.0.0.1:0",
+            ) from error
+        yield opened
 
 
 @contextmanager

@@ -171,7 +171,7 @@ def check_request(system: System | None, request: JobRequest, time_s: float | No
     _check_placement(system, request)
     if system is None or system.slurm is None:
         return
-    slurm = system.jobs
+    slurm = system.slurm
     if slurm.account == "required" and not request.account:
         raise InvalidRequest(
             "account",
@@ -202,10 +202,11 @@ def _queue(slurm: Slurm, request: JobRequest) -> tuple[str, str]:
 def _on_system(system: System, request: JobRequest, libraries: Collection[str]) -> JobRequest:
     """Fills empty fields of the request from the description."""
     modules = tuple(m.name for m in system.modules if applies_to(m.library, libraries))
-    if system.scheduler is not None:
-        queue = request.partition or system.scheduler.queue
-        return replace(request, partition=queue, modules=request.modules or modules)
-    slurm, gpus = system.jobs, system.gpus.count if system.gpus else 0
+    slurm, gpus = system.slurm, system.gpus.count if system.gpus else 0
+    if slurm is None:
+        queue = system.scheduler.queue if system.scheduler else ""
+        partition = request.partition or queue
+        return replace(request, partition=partition, modules=request.modules or modules)
     partition, qos = _queue(slurm, request)
     asked = bool(request.gres or request.gpus_per_node)
     per_node = slurm.gpus == "gpus-per-node" and not asked
@@ -227,7 +228,7 @@ def _on_system(system: System, request: JobRequest, libraries: Collection[str]) 
 def _check_placement(system: System | None, request: JobRequest) -> None:
     if request.placement == "any":
         return
-    counted = system.jobs.switches if system else "switch"
+    counted = system.slurm.switches if system and system.slurm else "switch"
     if request.placement == "same-switch" and counted == "group":
         raise InvalidRequest(
             "placement",

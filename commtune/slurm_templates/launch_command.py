@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from commtune.model import JobScheduler
 from commtune.slurm_templates.job_request import InvalidRequest, JobRequest, applies_to
-from commtune.slurm_templates.quoting import quote_word, variable_name
+from commtune.slurm_templates.quoting import check_variable, quote_word
 from commtune.systems.schema import PerRank, System
 
 _LOCAL_RANK = "{local_rank}"
@@ -129,7 +129,7 @@ def _rank_wrapper(bindings: Sequence[PerRank], local_rank: str) -> tuple[str, ..
     if not bindings:
         return ()
     lines = [
-        f"export {variable_name(b.variable)}={_with_local_rank(b.value, local_rank)}"
+        f"export {check_variable(b.variable)}={_with_local_rank(b.value, local_rank)}"
         for b in bindings
     ]
     return ("bash", "-c", "; ".join([*lines, 'exec -- "$@"']), "rank")

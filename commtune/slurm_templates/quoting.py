@@ -21,7 +21,7 @@ _DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:=+@/~^*&|()\[\]-]+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: slurmctld's limits in characters, for most options and for those that differ.
 _LONGEST_TEXT = 1024
-_LONGEST = {"nodelist": 65536, "exclude": 65536, "output": 4096}
+_LONGEST = {"exclude": 65536, "output": 4096}
 _NEEDED = ("name", "output")
 #: Variables that bash computes, refuses to set, or that would change how the script itself runs.
 _OF_THE_SHELL = frozenset([
@@ -149,7 +149,7 @@ def check_options(options: Mapping[str, object]) -> None:
             raise UserError(f"{name}: {e.message}", hint=e.hint) from e
 
 
-def slurm_time(seconds: object) -> QuotedText:
+def format_slurm_time(seconds: object) -> QuotedText:
     """Returns a time limit for sbatch, in whole minutes, rounded up; filter ``slurm_time``.
 
     Raises:
@@ -159,8 +159,8 @@ def slurm_time(seconds: object) -> QuotedText:
     return QuotedText(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
 
 
-def whole_seconds(seconds: object) -> QuotedText:
-    """Returns a time limit for qsub, in whole seconds, rounded up; raises as ``slurm_time``."""
+def format_whole_seconds(seconds: object) -> QuotedText:
+    """Returns a time limit for qsub, in whole seconds; raises as ``format_slurm_time``."""
     return QuotedText(str(math.ceil(_checked_limit(seconds))))
 
 
@@ -172,7 +172,7 @@ def _checked_limit(seconds: object) -> float:
     return seconds
 
 
-def variable_name(name: object) -> QuotedText:
+def check_variable(name: object) -> QuotedText:
     """Returns the name of an environment variable; filter ``variable``.
 
     Raises:
@@ -198,7 +198,7 @@ def variable_name(name: object) -> QuotedText:
     return QuotedText(text)
 
 
-def shell_code(lines: object) -> QuotedText:
+def check_code(lines: object) -> QuotedText:
     """Returns a user's shell code unquoted (filter ``code``); a ``UserError`` for a value."""
     if not isinstance(lines, ShellCode):
         raise UserError(
@@ -215,7 +215,7 @@ def check_environment(environment: Mapping[str, str]) -> None:
         UserError: a variable's name is invalid, or its value isn't text or contains NUL.
     """
     for name, value in environment.items():
-        variable_name(name)
+        check_variable(name)
         try:
             quote_word(value)
         except UserError as e:

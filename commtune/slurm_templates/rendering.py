@@ -59,7 +59,6 @@ class Job(JobOptions):
     ranks_per_node: int
     time_s: float  # time limit; Slurm's is in whole minutes, rounded up
     output: str  # file for the script's own output
-    nodelist: str = ""
     exclude: str = ""
     comment: str = ""
     select: str = ""  # value of ``-l select`` of a PBS job
@@ -69,14 +68,13 @@ class Job(JobOptions):
     switches: int = 0
     #: Seconds before the time limit at which an allocation's controller gets SIGUSR1.
     warn_s: int = 0
-    unset: tuple[str, ...] = ()  # variables to remove before any is set
     environment: Mapping[str, str] = field(default_factory=dict)  # of the whole job
 
 
 #: Fields of a job that become values of options.
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
-    "reservation", "network", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
+    "reservation", "network", "memory", "gres", "exclude", "comment", "gpus_per_node",
     "cpus_per_rank", "switches", "warn_s", "mail_user", "select", "place",
 )  # fmt: skip
 
@@ -182,7 +180,7 @@ def _environment(folder: Path | None) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=_Checked([*own, shipped, jinja2.PrefixLoader({"commtune": shipped})]),
         undefined=jinja2.StrictUndefined,
-        finalize=_finalized,
+        finalize=_quote_value,
         autoescape=False,  # `finalize` quotes for the shell; HTML escapes would not
         trim_blocks=True,
         lstrip_blocks=True,
@@ -196,15 +194,15 @@ def _environment(folder: Path | None) -> jinja2.Environment:
 
 _FILTERS: dict[str, Callable[[Any], QuotedText]] = {
     "directive": quoting.quote_directive,
-    "slurm_time": quoting.slurm_time,
-    "whole_seconds": quoting.whole_seconds,
-    "variable": quoting.variable_name,
+    "slurm_time": quoting.format_slurm_time,
+    "whole_seconds": quoting.format_whole_seconds,
+    "variable": quoting.check_variable,
     "words": quoting.quote_words,
-    "code": quoting.shell_code,
+    "code": quoting.check_code,
 }
 
 
-def _finalized(value: object) -> str:
+def _quote_value(value: object) -> str:
     """Quotes a value of a template; Jinja calls this for each."""
     if isinstance(value, jinja2.Undefined):
         return str(value)  # raises, with the name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from commtune.documents.nearest import find_nearest, quote_value
-from commtune.documents.quantities import QuantityError, parse_bytes, whole_number
+from commtune.documents.quantities import parse_bytes, whole_number
 from commtune.documents.yaml_document import Document, Place
 from commtune.formatting import list_first
 from commtune.spaces.catalogue.checking import list_misspelled_names
@@ -165,7 +165,7 @@ def _list_steps(range_: Range, *, sizes: bool) -> list[int]:
         least, greatest = (
             parse_bytes(text) if sizes else int(text) for text in (range_.least, range_.greatest)
         )
-    except (QuantityError, ValueError):
+    except ValueError:
         return []
     if least < 0:
         return []

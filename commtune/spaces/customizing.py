@@ -317,7 +317,7 @@ class SpaceEditor:
 def _clause_place(at: Place, number: int) -> Place:
     # `when` is a mapping or a list of mappings; a single one has no index.
     listed = at / "when" / number
-    return listed if at.document.line_of(listed.where) else at / "when"
+    return listed if listed.where in at.document.lines else at / "when"
 
 
 def _with_restricted(parameter: Parameter, wanted: set[str]) -> Parameter:

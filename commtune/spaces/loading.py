@@ -18,9 +18,10 @@ from commtune.documents.yaml_document import (
     list_shipped,
     load_document,
     load_shipped,
+    require_shipped,
     shipped_file,
 )
-from commtune.errors import SpaceError, UnknownName
+from commtune.errors import SpaceError
 from commtune.spaces.building import build_constraints, refuse_long
 from commtune.spaces.catalogue_facts import add_conditions, complete_document, facts_of
 from commtune.spaces.customizing import SpaceEditor, in_order
@@ -79,12 +80,7 @@ def load_space(name: str | Path) -> Space:
     text = str(name)
     if is_path(name):
         return build_space(load_document(Path(name), SpaceError))
-    if text not in list_presets():
-        raise UnknownName(
-            f"no space is called {quote_value(text)}",
-            hint=suggest_nearest(text, list_presets())
-            + "; a file is named with its ending: ./NAME.yaml",
-        )
+    require_shipped("space", text, list_presets())
     family, size = _family_of(text)
     return replace(_of_size(_shipped_whole(family), size), name=text)
 

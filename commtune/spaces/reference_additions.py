@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from commtune.documents.quantities import QuantityError, parse_bytes, whole_number
+from commtune.documents.quantities import parse_bytes, whole_number
 from commtune.documents.yaml_document import Document, Place
-from commtune.errors import DocumentError, SpaceError
+from commtune.errors import DocumentError, InvalidValue, SpaceError
 from commtune.spaces.added_values import add_value
 from commtune.spaces.building import as_value
 from commtune.spaces.catalogue.loading import (
@@ -278,7 +278,7 @@ def _number(fact: KnownVariable, value: str) -> int | None:
         return None
     try:
         return _parsed(value)
-    except QuantityError:
+    except InvalidValue:
         return None
 
 

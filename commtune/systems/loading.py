@@ -6,20 +6,26 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from commtune.documents import yaml_document
 from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document
-from commtune.errors import UnknownName
+from commtune.documents.yaml_document import (
+    Document,
+    Where,
+    is_path,
+    list_shipped,
+    load_document,
+    load_shipped,
+    require_shipped,
+)
 from commtune.spaces.loading import list_presets
 from commtune.systems.schema import GpuLink, Slurm, System
 
 _FOLDER = "systems/descriptions"
-_Where = tuple[str | int, ...]
 
 
 def list_systems() -> list[str]:
     """Returns the sorted names of the shipped descriptions."""
-    return list(yaml_document.list_shipped(_FOLDER))
+    return list(list_shipped(_FOLDER))
 
 
 def load_system(name: str | Path) -> System:
@@ -32,21 +38,16 @@ def load_system(name: str | Path) -> System:
     return build_system(find_description(name))
 
 
-def find_description(name: str | Path) -> yaml_document.Document:
+def find_description(name: str | Path) -> Document:
     """Returns the document that ``load_system`` reads; raises the same errors."""
     text = str(name)
-    if yaml_document.is_path(name):
-        return yaml_document.load_document(Path(name))
-    if text not in list_systems():
-        raise UnknownName(
-            f"no system is called {quote_value(text)}",
-            hint=suggest_nearest(text, list_systems())
-            + "; a file is named with its ending: ./NAME.yaml",
-        )
-    return yaml_document.load_shipped(_FOLDER, text)
+    if is_path(name):
+        return load_document(Path(name))
+    require_shipped("system", text, list_systems())
+    return load_shipped(_FOLDER, text)
 
 
-def build_system(document: yaml_document.Document) -> System:
+def build_system(document: Document) -> System:
     """Builds the system that a document describes.
 
     Raises:
@@ -62,7 +63,7 @@ def build_system(document: yaml_document.Document) -> System:
     return system
 
 
-def _check_spaces(document: yaml_document.Document, system: System) -> None:
+def _check_spaces(document: Document, system: System) -> None:
     for i, library in enumerate(system.libraries):
         for j, space in enumerate(library.spaces):
             if space not in list_presets():
@@ -73,7 +74,7 @@ def _check_spaces(document: yaml_document.Document, system: System) -> None:
                 )
 
 
-def check_sources(document: yaml_document.Document, sources: Mapping[str, str]) -> None:
+def check_sources(document: Document, sources: Mapping[str, str]) -> None:
     """Raises a DocumentError if a source that a document names isn't listed, or never used."""
     used = set()
     for where, name in _named_sources(document.data, ()):
@@ -92,7 +93,7 @@ def check_sources(document: yaml_document.Document, sources: Mapping[str, str]) 
             )
 
 
-def _named_sources(data: Any, where: _Where) -> Iterator[tuple[_Where, str]]:
+def _named_sources(data: Any, where: Where) -> Iterator[tuple[Where, str]]:
     if isinstance(data, dict) and "source" in data:
         names = data["source"]
         for name in names if isinstance(names, list) else [names]:
@@ -102,7 +103,7 @@ def _named_sources(data: Any, where: _Where) -> Iterator[tuple[_Where, str]]:
             yield from _named_sources(value, (*where, key))
 
 
-def _check_gpus(document: yaml_document.Document, system: System) -> None:
+def _check_gpus(document: Document, system: System) -> None:
     count = system.gpus.count if system.gpus else 0
     for i, link in enumerate(system.links):
         _check_link(document, link, ("links", i, "pairs"), count)
@@ -125,7 +126,7 @@ def _check_gpus(document: yaml_document.Document, system: System) -> None:
         )
 
 
-def _check_sharing(document: yaml_document.Document, system: System, count: int) -> None:
+def _check_sharing(document: Document, system: System, count: int) -> None:
     sharing = system.nics.sharing
     if not isinstance(sharing, list):
         return
@@ -138,9 +139,7 @@ def _check_sharing(document: yaml_document.Document, system: System, count: int)
         )
 
 
-def _check_link(
-    document: yaml_document.Document, link: GpuLink, where: _Where, count: int
-) -> None:
+def _check_link(document: Document, link: GpuLink, where: Where, count: int) -> None:
     if count == 0:
         raise document.error("links between GPUs, but no `gpus`", where, hint="add `gpus: ...`")
     if isinstance(link.pairs, str):
@@ -154,7 +153,7 @@ def _check_link(
             )
 
 
-def _check_scheduler(document: yaml_document.Document, system: System) -> None:
+def _check_scheduler(document: Document, system: System) -> None:
     if (system.slurm is None) == (system.scheduler is None):
         raise document.error(
             "a system has either `slurm` or another `scheduler`",
@@ -165,7 +164,7 @@ def _check_scheduler(document: yaml_document.Document, system: System) -> None:
         _check_slurm(document, system, system.slurm)
 
 
-def _check_slurm(document: yaml_document.Document, system: System, slurm: Slurm) -> None:
+def _check_slurm(document: Document, system: System, slurm: Slurm) -> None:
     if slurm.partition not in slurm.partitions:
         raise document.error(
             f"slurm.partition: {quote_value(slurm.partition)} is not among the partitions",

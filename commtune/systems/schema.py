@@ -10,12 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import (
-    QuantityError,
-    parse_bandwidth,
-    parse_bytes,
-    parse_seconds,
-)
+from commtune.documents.quantities import parse_bandwidth, parse_bytes, parse_seconds
+from commtune.errors import InvalidValue
 from commtune.spaces import schema
 
 
@@ -23,12 +19,13 @@ def _parse_memory(value: str | int) -> int:
     """Parses a size in bytes; refuses a bare number, which is unlikely to be meant in bytes."""
     written = str(value).strip()
     if written.isdigit():
-        raise QuantityError(f"{quote_value(value)} has no unit", hint=f"nearest: {written}GiB")
+        raise InvalidValue(f"{quote_value(value)} has no unit", hint=f"nearest: {written}GiB")
     return parse_bytes(value)
 
 
 _AMOUNT = WithJsonSchema({"type": ["string", "number"]})
-_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+#: Names of systems, sources, partitions and libraries.
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 
 _Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"type": "string"})]
 Size = Annotated[int, BeforeValidator(parse_bytes), _AMOUNT]
@@ -36,7 +33,7 @@ _MemorySize = Annotated[int, BeforeValidator(_parse_memory), WithJsonSchema({"ty
 _Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
 Count = Annotated[int, Field(ge=1), schema.IN_DIGITS]
 _Index = Annotated[int, Field(ge=0), schema.IN_DIGITS]
-Name = Annotated[str, Field(pattern=_NAME)]
+Name = Annotated[str, Field(pattern=NAME)]
 
 
 #: The names of one or several entries in ``sources``.
@@ -345,9 +342,3 @@ class System(schema.Model):
     """Disagreements between sources."""
     unknown: list[str] = []
     """What no source says, to be found out on the system."""
-
-    @property
-    def jobs(self) -> Slurm:
-        """The options for Slurm; the system must have it."""
-        assert self.slurm is not None, f"{self.name} has no Slurm"
-        return self.slurm

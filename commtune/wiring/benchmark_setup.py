@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _LIMIT_S = 60.0
 
 
-def _native(
+def _build_native(
     mpi: model.MpiInstallation, workload: model.Workload, names: Sequence[str]
 ) -> NativeProgram:
     toolchain = toolchain_for(workload.backend)
@@ -48,11 +48,11 @@ def _native(
     # Tested on NVIDIA's GPUs only: with AMD's runtime, memory is freed as usual.
     on_cuda = toolchain is not None and toolchain.kind is model.GpuKind.CUDA
     return NativeProgram(
-        found.executable, names, library, _matrix(workload), leaves_memory=on_cuda
+        found.executable, names, library, _keep_matrix(workload), leaves_memory=on_cuda
     )
 
 
-def _matrix(workload: model.Workload) -> Path | None:
+def _keep_matrix(workload: model.Workload) -> Path | None:
     """Returns the file of a workload's traffic matrix; ``None`` for other operations."""
     shape = workload.shape
     if not shape.matrix or workload.operation is not model.Operation.MATRIX:
@@ -126,7 +126,7 @@ def program_for(
 ) -> AnyProgram:
     """Returns the benchmark program of a workload; ``path`` is PATH for a user's own command."""
     other = other_program(workload, mpi, names, path)
-    return other or _native(mpi, workload, names)
+    return other or _build_native(mpi, workload, names)
 
 
 def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from commtune.campaign.loading import CampaignSpec
-from commtune.campaign.plan import Plan
 from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.cluster.machine.doctor import public_names
 from commtune.db.codec import to_json_value
@@ -23,12 +22,7 @@ from commtune.db.records import (
 from commtune.db.settings import DESCRIBED
 from commtune.formatting import describe_emulated
 from commtune.kernels.programs import files_of, sources_of
-from commtune.model import (
-    Backend,
-    MpiInstallation,
-    Workload,
-    content_key,
-)
+from commtune.model import Backend, MpiInstallation, Workload, content_key
 from commtune.replay.recording import Grid
 from commtune.spaces.space import Space
 from commtune.systems.nominal.fabric import fabric_of
@@ -72,7 +66,7 @@ def _record(
     return CampaignRecord(
         name=plan.name,
         what=plan.comparable(surroundings),
-        settings=_settings(plan, spec),
+        settings=_settings(spec),
         space=_space_plain(plan.space, spec.versions),
         space_key=plan.space.key,
         seed=plan.seed,
@@ -187,7 +181,7 @@ def replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
     return replace(record, settings=settings, simulated=True)
 
 
-def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _space_plain(space: Space, versions: Mapping[str, str] | None) -> dict[str, Any]:
     return {
         "name": space.name,
         "version": space.version,
@@ -200,7 +194,8 @@ def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dic
     }
 
 
-def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
+def _settings(spec: CampaignSpec) -> dict[str, Any]:
+    plan, system = spec.plan, spec.system
     tried = [one.plain() for one in spec.reference_settings]
     learned = [{"campaign": of, "tried": dict(one)} for one, of in spec.learned.items()]
     file = str(spec.file.resolve()) if spec.file else None
@@ -225,8 +220,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         **_of_shape(plan.workload),
         # The options of jobs that may change; to measure more, the others are read from the file.
         **jobs,
-        **({FABRIC: asdict(fabric_of(spec.system))} if spec.system else {}),
-        **({DESCRIBED: spec.system.name} if spec.system else {}),
+        **({FABRIC: asdict(fabric_of(system)), DESCRIBED: system.name} if system else {}),
     }
 
 
@@ -253,10 +247,7 @@ def system_of(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
 
 
 def _stack(
-    mpi: MpiInstallation,
-    machine: Machine,
-    backend: str,
-    versions: Mapping[str, str] | None = None,
+    mpi: MpiInstallation, machine: Machine, backend: str, versions: Mapping[str, str] | None
 ) -> StackRecord:
     gpu = stack_of(backend)
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack(), **gpu}

@@ -178,7 +178,7 @@ def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Ch
         return
     compiler = f"{str(toolchain.kind).upper()} {toolchain.version}, {toolchain.compiler}"
     yield Check("toolchain", Status.OK, compiler)
-    yield _xccl(toolchain)
+    yield _check_xccl(toolchain)
     yield from _check_loaded_xccl(toolchain, os.environ)
     staged = f"{Backend.MPI_STAGED}, {Backend.IPC_PUT}, {Backend.IPC_GET}: can be built"
     yield Check("backend", Status.OK, staged)
@@ -188,7 +188,7 @@ def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Ch
         yield Check("backend", Status.OK, what)
 
 
-def _xccl(toolchain: Toolchain) -> Check:
+def _check_xccl(toolchain: Toolchain) -> Check:
     found = toolchain.xccl
     if found is None:
         what = f"{Backend.XCCL}: waived: {why_no_xccl(toolchain)}"

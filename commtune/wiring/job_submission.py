@@ -33,7 +33,7 @@ from commtune.errors import (
 from commtune.formatting import format_duration
 from commtune.interrupts import ignore_interrupts, is_time_nearly_over
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage, MpiInstallation
-from commtune.systems.detection.recognition import recognize_system, surest_matches
+from commtune.systems.detection.recognition import recognize_system
 from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
@@ -42,7 +42,7 @@ from commtune.wiring.campaign_records import scheduler_campaign_record
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.schedulers import allocation_here, describe_site, scheduler_of
 from commtune.wiring.submitted_files import COPIES, store_copies
-from commtune.wiring.user_folders import data_folder, runs_folder
+from commtune.wiring.user_folders import campaign_folder, data_folder
 
 #: Seconds by which the clocks of a cluster's machines may differ.
 _CLOCKS_S = 60.0
@@ -72,20 +72,20 @@ def prepare_scheduler_campaign(
         CampaignError: its node-hours are too few to decide anything.
         EnvironmentFault: the scheduler isn't here, or doesn't answer.
     """
-    program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
-    if spec.job_request is None:
+    request = spec.job_request
+    if request is None:
         raise UserError(
             f"campaign {spec.plan.name} is for this machine: its file asks for no scheduler",
             hint="add `slurm: {}`, with what your site requires: account, partition; or `pbs: {}`",
         )
     on = SchedulerCampaign(
         spec=spec,
-        request=spec.job_request,
+        request=request,
         mpi=mpi,
-        program=program,
-        site=_describe_site(spec, say, again=again, is_example=is_example),
-        folder=runs_folder(spec.plan.name).parent,
-        allocation=allocation_here(spec.job_request.scheduler),
+        program=program_for(mpi, spec.plan.workload, spec.plan.space.variables),
+        site=_describe_site(spec, request.scheduler, say, again=again, is_example=is_example),
+        folder=campaign_folder(spec.plan.name),
+        allocation=allocation_here(request.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
     )
@@ -147,17 +147,21 @@ def _say_which_system_it_is(on: SchedulerCampaign) -> None:
     if on.spec.system is not None:
         return
     known = [load_system(name) for name in list_systems()]
-    found = surest_matches(recognize_system(collect_clues(os.environ, on.site.name), known))
+    found = recognize_system(collect_clues(os.environ, on.site.name), known)
     if len(found) == 1 and not found[0].system.retired:
         name, why = found[0].system.name, found[0].by[0]
         on.say(f"note: this is {name} ({why}); 'system: {name}' requests what fits it")
 
 
 def _describe_site(
-    spec: CampaignSpec, say: Callable[[str], None], *, again: bool, is_example: bool
+    spec: CampaignSpec,
+    kind: JobScheduler,
+    say: Callable[[str], None],
+    *,
+    again: bool,
+    is_example: bool,
 ) -> Site:
     """Describes the site by its scheduler; explains a missing answer in a campaign's terms."""
-    kind = spec.job_request.scheduler if spec.job_request else JobScheduler.SLURM
     try:
         return describe_site(kind, data_folder())
     except (MissingComponent, SchedulerFault) as error:

@@ -87,34 +87,34 @@ def with_versions(
     wanted = libraries_named(spec.plan.space.variables)
     if spec.versions is not None or not wanted or spec.plan.workload.backend == Backend.COMMAND:
         return spec
-    answer = _found(spec, mpi)
+    answer = _ask_versions(spec, mpi)
     stored = None if answer.given else begun()
-    versions, said = _settled(wanted, answer, stored)
+    versions, said = _settle_versions(wanted, answer, stored)
     return replace(spec, versions=versions, remarks=(*spec.remarks, *said))
 
 
-def _settled(
+def _settle_versions(
     wanted: Sequence[str], answer: _Answer, stored: Mapping[str, str] | None
 ) -> tuple[dict[str, str], list[str]]:
     """Returns the versions that a campaign uses, and remarks on them."""
     found = {name: answer.versions[name] for name in wanted if name in answer.versions}
+    missing = [name for name in wanted if name not in found]
     if stored is None:
-        return found, _unknown([name for name in wanted if name not in found], answer.why)
+        return found, _remark_on_unknown(missing, answer.why)
     known = {name: stored[name] for name in wanted if name in stored}
-    unknown = [name for name in wanted if name not in known and name not in found]
     if answer.failed:
+        unknown = [name for name in missing if name not in known]
         why = f"can't be asked now ({answer.why}): assumed as when the campaign was started"
-        said = [f"note: {_words(known)}: {why}"] if known else []
-        return known, [*said, *_unknown(unknown, answer.why)]
+        said = [f"note: {_format_versions(known)}: {why}"] if known else []
+        return known, [*said, *_remark_on_unknown(unknown, answer.why)]
     new = {name: version for name, version in found.items() if name not in known}
     why = "not known when the campaign was started, so nothing is left out because of it"
-    said = [f"note: {_words(new)}: {why}"] if new else []
+    said = [f"note: {_format_versions(new)}: {why}"] if new else []
     going = {name: version for name, version in found.items() if name in known}
-    missing = [name for name in wanted if name not in found]
-    return going, [*said, *_unknown(missing, answer.why)]
+    return going, [*said, *_remark_on_unknown(missing, answer.why)]
 
 
-def _unknown(missing: Sequence[str], why: str) -> list[str]:
+def _remark_on_unknown(missing: Sequence[str], why: str) -> list[str]:
     if not missing or not why:
         return []
     names = ", ".join(missing)
@@ -123,7 +123,7 @@ def _unknown(missing: Sequence[str], why: str) -> list[str]:
     ]
 
 
-def _words(versions: Mapping[str, str]) -> str:
+def _format_versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
@@ -148,7 +148,7 @@ def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping
             return dict(known)
         workload = Workload.of_plain(stored.what["workload"])
         pinned, guards = stored.space.get("pinned", {}), tuple(stored.what.get("guards", {}))
-        answer = _of_a_run(mpi, workload, pinned, guards)
+        answer = _ask_by_run(mpi, workload, pinned, guards)
         told = dict(known if answer.failed else answer.versions)
     return {name: told[name] for name in known if name in told}
 
@@ -160,13 +160,13 @@ def libraries_named(names: Collection[str]) -> list[str]:
     return [one for one in ASKED if any(name.startswith(variable_prefixes(one)) for name in names)]
 
 
-def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
+def _ask_versions(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     told = given_versions(os.environ)
     if told is not None:
         return _Answer(told, given=True)
     if spec.job_request is None:
         plan = spec.plan
-        return _of_a_run(mpi, plan.workload, plan.space.pinned, spec.protected_variables)
+        return _ask_by_run(mpi, plan.workload, plan.space.pinned, spec.protected_variables)
     if spec.plan.workload.backend == Backend.XCCL:
         return _Answer(why="what NCCL and RCCL load can only be seen in a job", failed=True)
     environment = base_environment(os.environ, mpi, spec.protected_variables)
@@ -176,7 +176,7 @@ def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     return _Answer(alone, f"{mpi.flavour} does not load it here")
 
 
-def _of_a_run(
+def _ask_by_run(
     mpi: MpiInstallation, asked: Workload, pinned: Mapping[str, str], guards: Sequence[str]
 ) -> _Answer:
     """Returns the versions in the header of a minimal run of the default."""

@@ -44,12 +44,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.adapters.program import CommandProgram
-from commtune.kernels.bench import (
-    AGGRESSOR_SIGN,
-    NativeProgram,
-    aggressor_arguments,
-    read_traffic,
-)
+from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments, read_traffic
 from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
@@ -118,12 +113,13 @@ class SchedulerCampaign:
         return PollBackoff(shortest_s=self.request.poll_s)
 
     @property
-    def _switch_is_group(self) -> bool:
-        return self._described is not None and self._described.switches == "group"
+    def _slurm(self) -> Slurm | None:
+        """What the system's description says of Slurm."""
+        return self.spec.system.slurm if self.spec.system else None
 
     @property
-    def _described(self) -> Slurm | None:
-        return self.spec.system.slurm if self.spec.system else None
+    def _switch_is_group(self) -> bool:
+        return self._slurm is not None and self._slurm.switches == "group"
 
     @property
     def _libraries(self) -> tuple[str, ...]:
@@ -327,12 +323,12 @@ class SchedulerCampaign:
 
     def what(self) -> dict[str, Any]:
         """Returns what identifies the cluster: results on any of its nodes are comparable."""
-        request, system, jobs = self.request, self.spec.system, self._described
+        request, system, slurm = self.request, self.spec.system, self._slurm
         return {
             "cluster": self.site.name,
             "system": system.name if system else "",
-            "partition": request.partition or (jobs.partition if jobs else ""),
-            "constraint": request.constraint or (jobs.constraint if jobs else ""),
+            "partition": request.partition or (slurm.partition if slurm else ""),
+            "constraint": request.constraint or (slurm.constraint if slurm else ""),
         }
 
     @property

@@ -67,7 +67,7 @@ def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     space, backend = spec.plan.space, spec.plan.workload.backend
     if backend == Backend.COMMAND:
         return  # only its user knows which libraries it uses
-    found = _found(space, backend, mpi)
+    found = _find_libraries(space, backend, mpi)
     if space.library in found:
         return
     uses_mpi = (
@@ -79,18 +79,18 @@ def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
             "space",
             f"space {space.name} is for {space.library}, which the backend {backend} does not "
             "use: its variables would have no effect",
-            hint=_other_spaces(spec, fitting),
+            hint=_suggest_spaces(spec, fitting),
         )
     raise spec.error_at(
         "space",
         f"space {space.name} is for {space.library}, but the MPI found is "
         f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
-        hint=f"use '{_key(spec, 'space')}{fitting[0]}', or name another MPI with "
-        f"'{_key(spec, 'mpi').strip()}'",
+        hint=f"use '{_write_key(spec, 'space')}{fitting[0]}', or name another MPI with "
+        f"'{_write_key(spec, 'mpi').strip()}'",
     )
 
 
-def _found(space: Space, backend: str, mpi: MpiInstallation) -> Mapping[str, str]:
+def _find_libraries(space: Space, backend: str, mpi: MpiInstallation) -> Mapping[str, str]:
     """As ``libraries_of``, but a missing toolchain is no error if the space can't fit anyway."""
     try:
         return libraries_of(backend, mpi)
@@ -130,7 +130,7 @@ def fit_campaign(
     spec = with_versions(spec, mpi, begun)
     versions = {**libraries_of(spec.plan.workload.backend, mpi), **(spec.versions or {})}
     space = spec.plan.space
-    warning = _version_warning(space, versions.get(space.library, ""))
+    warning = _warn_of_version(space, versions.get(space.library, ""))
     spec = spec.with_remarks([warning] if warning else [])
     return replace(cut_to_versions(spec, versions), is_fitted=True)
 
@@ -149,7 +149,7 @@ def library_words(backend: str, mpi: MpiInstallation) -> str:
     return f"{mpi.flavour} {mpi.version}"
 
 
-def _other_spaces(spec: CampaignSpec, fitting: Sequence[str]) -> str:
+def _suggest_spaces(spec: CampaignSpec, fitting: Sequence[str]) -> str:
     library, backend = spec.plan.space.library, spec.plan.workload.backend
     if library in ("nccl", "rccl"):
         xccl = "write 'backend: xccl' under 'workload'" if spec.file else "add '--backend xccl'"
@@ -161,15 +161,15 @@ def _other_spaces(spec: CampaignSpec, fitting: Sequence[str]) -> str:
             if flavour is not MpiFlavour.NONE
         )
         return f"spaces for MPI over host memory: {', '.join(presets)}"
-    return f"use '{_key(spec, 'space')}{fitting[0]}'"
+    return f"use '{_write_key(spec, 'space')}{fitting[0]}'"
 
 
-def _key(spec: CampaignSpec, name: str) -> str:
+def _write_key(spec: CampaignSpec, name: str) -> str:
     """Returns the prefix of a value: the key of the campaign file, or else the CLI option."""
     return f"{name}: " if spec.file is not None else f"--{name} "
 
 
-def _version_warning(space: Space, version: str) -> str:
+def _warn_of_version(space: Space, version: str) -> str:
     if is_version_in(version, space.versions):
         return ""
     return (

@@ -32,7 +32,7 @@ def lacks_timing(spec: CampaignSpec) -> bool:
     if spec.timing_named or spec.job_request is not None or spec.plan.workload.own is not None:
         return False
     try:
-        check_timing(_ways(spec.plan.timing, 1)[-1], spec.plan.workload, is_counted=True)
+        check_timing(_list_ways(spec.plan.timing, 1)[-1], spec.plan.workload, is_counted=True)
     except InvalidKey:
         return False
     return True
@@ -59,12 +59,12 @@ def choose_timing(
     most = _most_operations(one_by_one, usual)
     batch = next((count for count in _BATCHES if count <= most), 0)
     if not batch:
-        return _stays(spec, f"batches of {DEFAULT_BATCH} would take longer than a run"), []
-    ways = _ways(one_by_one, batch)
+        return _keep_timing(spec, f"batches of {DEFAULT_BATCH} would take longer than a run"), []
+    ways = _list_ways(one_by_one, batch)
     launches_s = _LAUNCHES * usual.wall_s * (len(ways) + (len(ways) - 1) * batch / most)
     if launches_s > _MOST_OF_SEARCH * search_s:
         why = f"{search_s:g} s of search are too few to try other ways"
-        return _stays(spec, f"{why} with {_LAUNCHES} launches each"), []
+        return _keep_timing(spec, f"{why} with {_LAUNCHES} launches each"), []
     say(
         f"{_LAUNCHES * len(ways)} launches of the default choose how operations are timed: about "
         f"{launches_s:.0f} s"
@@ -78,11 +78,12 @@ def choose_timing(
     spreads = {way: find_spread(runs) for way, runs in made.items() if _are_good(runs)}
     failed = {way: runs[-1].outcome for way, runs in made.items() if not _are_good(runs)}
     if one_by_one in failed:
-        return _stays(spec, f"a run of the default ended as {failed[one_by_one]}", spent_s), []
+        why = f"a run of the default ended as {failed[one_by_one]}"
+        return _keep_timing(spec, why, spent_s), []
     best = min(spreads, key=spreads.__getitem__)
     if spreads[best] > _CLEARLY * spreads[one_by_one]:
         best = one_by_one
-    choice = TimingChoice(_explain(best, one_by_one, spreads, failed), spent_s)
+    choice = TimingChoice(_explain_choice(best, one_by_one, spreads, failed), spent_s)
     return with_choice(spec, best, choice), made[best]
 
 
@@ -101,7 +102,7 @@ def find_spread(runs: Sequence[RunResult]) -> float:
     return statistics.median(statistics.stdev(logs) for logs in by_size.values())
 
 
-def _ways(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
+def _list_ways(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
     batched = replace(one_by_one, mode=BATCHED, operations=batch)
     return one_by_one, batched, replace(batched, graph=True)
 
@@ -117,28 +118,30 @@ def _are_good(runs: Sequence[RunResult]) -> bool:
     return all(run.outcome is Outcome.OK for run in runs)
 
 
-def _stays(spec: CampaignSpec, why: str, spent_s: float = 0.0) -> CampaignSpec:
+def _keep_timing(spec: CampaignSpec, why: str, spent_s: float = 0.0) -> CampaignSpec:
     said = f"operations are timed one by one: {why}"
     return with_choice(spec, spec.plan.timing, TimingChoice(said, spent_s))
 
 
-def _explain(
+def _explain_choice(
     best: Timing,
     one_by_one: Timing,
     spreads: Mapping[Timing, float],
     failed: Mapping[Timing, Outcome],
 ) -> str:
     differ = {way: f"by {format_percent(spread)}" for way, spread in spreads.items()}
-    others = [f"{_words(way)} {differ[way]}" for way in spreads if way != best]
-    others += [f"{_words(way)}, runs end as {outcome}" for way, outcome in failed.items()]
+    others = [f"{_describe_timing(way)} {differ[way]}" for way in spreads if way != best]
+    others += [
+        f"{_describe_timing(way)}, runs end as {outcome}" for way, outcome in failed.items()
+    ]
     said = (
-        f"operations are timed {_words(best)}: so, {_LAUNCHES} launches of the default differ "
-        f"{differ[best]}; {'; '.join(others)}"
+        f"operations are timed {_describe_timing(best)}: so, {_LAUNCHES} launches of the default "
+        f"differ {differ[best]}; {'; '.join(others)}"
     )
     if best == one_by_one and len(spreads) > 1:
         said += "; another way is taken where they differ by a third as much or less"
     return said
 
 
-def _words(timing: Timing) -> str:
+def _describe_timing(timing: Timing) -> str:
     return timing.said or "one by one"

@@ -17,5 +17,10 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("commtune")
 
 
+def campaign_folder(campaign: str) -> Path:
+    return data_folder() / "campaigns" / campaign
+
+
 def runs_folder(campaign: str) -> Path:
-    return data_folder() / "campaigns" / campaign / "runs"
+    """Returns the folder of a campaign's record files."""
+    return campaign_folder(campaign) / "runs"

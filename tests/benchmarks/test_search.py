@@ -31,8 +31,7 @@ from search.wide import (
 )
 
 from commtune.model import DEFAULT, Configuration, Measurement, RunRequest, Verdict
-from commtune.replay.benchmark import load_grid
-from commtune.replay.recording import RecordedRun
+from commtune.replay.recording import RecordedRun, load_grid
 
 
 @pytest.fixture(scope="module")

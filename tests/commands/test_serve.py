@@ -55,6 +55,12 @@ def test_a_port_that_is_taken_is_said() -> None:
             pass
 
 
+def test_a_fault_of_the_service_is_not_one_of_its_address() -> None:
+    place = read_place("127.0.0.1:0", allow_remote=False)
+    with pytest.raises(BrokenPipeError), listen_at(place):
+        raise BrokenPipeError  # whoever read the address has closed the pipe
+
+
 def test_a_unix_socket_is_private_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     place = read_place(f"unix:{path}", allow_remote=False)

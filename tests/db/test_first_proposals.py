@@ -115,12 +115,12 @@ def test_no_more_than_a_tenth_of_the_configurations_that_may_be_tried(
 def test_what_was_stored_after_it_began_is_left_out(url: str, keep: Keep) -> None:
     keep("night", profile(LEGAL[0]))
     begun = propose_from_earlier(campaign(), url)
-    settings = _settings(begun.plan, begun)
+    settings = _settings(begun)
     keep("new", profile(LEGAL[1], 4.0), settings=settings)
     keep("later", profile(LEGAL[2], 4.0))
     again = propose_from_earlier(campaign(), url)
     assert (again.plan, again.learned) == (begun.plan, begun.learned)
-    assert learned_configurations(_settings(again.plan, again)) == {LEGAL[0]: "night"}
+    assert learned_configurations(_settings(again)) == {LEGAL[0]: "night"}
     keep("begun-without", settings={"budget": {}})
     without = replace(campaign(), plan=replace(campaign().plan, name="begun-without"))
     assert propose_from_earlier(without, url).plan.first == ()

@@ -23,8 +23,7 @@ from waiting import PATIENCE_S
 from commtune.app.measure.recording import _count_of_runs, _run_order
 from commtune.db.codec import pack_samples
 from commtune.model import DEFAULT, Configuration
-from commtune.replay.benchmark import load_grid
-from commtune.replay.recording import Grid
+from commtune.replay.recording import Grid, load_grid
 
 RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
 SAID = "replayed from the recording mpich-allreduce: says nothing about this machine"

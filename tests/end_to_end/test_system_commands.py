@@ -125,8 +125,9 @@ def test_a_cluster_is_described(on_slurm: CommandLine) -> None:
     assert "whether compute nodes are like" in made.out
     system = load_system(on_slurm.folder / "testbed.yaml")
     assert system.recognized and system.recognized.cluster == ["test"]
-    assert (system.jobs.partition, system.jobs.account) == ("closed", "required")
-    assert system.jobs.partitions["main"].longest == 3600
+    assert system.slurm
+    assert (system.slurm.partition, system.slurm.account) == ("closed", "required")
+    assert system.slurm.partitions["main"].longest == 3600
     assert system.launcher.command == "srun"
     found = on_slurm("systems", "detect", "testbed.yaml")
     assert found.code == 0

@@ -33,8 +33,8 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.replay.benchmark import Grid, ReplayBenchmark, VirtualClock, check_plan, load_grid
-from commtune.replay.recording import Recorder
+from commtune.replay.benchmark import ReplayBenchmark, VirtualClock, check_plan
+from commtune.replay.recording import Grid, Recorder, load_grid
 from commtune.spaces.customizing import customize_space
 from commtune.tuner.statistics.machine_states import MIXED
 

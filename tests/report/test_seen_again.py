@@ -249,6 +249,6 @@ def test_the_end_of_a_campaign_says_the_same() -> None:
 
 def test_a_campaign_keeps_the_name_of_its_system_and_others_keep_nothing_new() -> None:
     spec = parse_campaign(CAMPAIGN, Path.cwd())
-    assert _settings(spec.plan, spec)[DESCRIBED] == "alps"
+    assert _settings(spec)[DESCRIBED] == "alps"
     other = parse_campaign("campaign: 1\nname: a\nspace: mpich-host\n", Path.cwd())
-    assert {DESCRIBED, "reference_settings"}.isdisjoint(_settings(other.plan, other))
+    assert {DESCRIBED, "reference_settings"}.isdisjoint(_settings(other))

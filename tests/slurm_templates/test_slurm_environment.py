@@ -241,7 +241,7 @@ def test_names_that_are_refused(name: str) -> None:
     with pytest.raises(UserError):
         render_block(Job("names", 1, 1, 60, "job.out"), (step,), "block")
     with pytest.raises(UserError):
-        render_block(Job("names", 1, 1, 60, "job.out", unset=(name,)), (), "block")
+        render_block(Job("names", 1, 1, 60, "job.out", environment={name: "1"}), (), "block")
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\0", "\ud800"])

@@ -225,7 +225,8 @@ def test_options_of_another_launcher_are_left_out() -> None:
 
 
 def where_switches_are(what: str) -> System:
-    slurm = LUMI.jobs.model_copy(update={"switches": what})
+    assert LUMI.slurm
+    slurm = LUMI.slurm.model_copy(update={"switches": what})
     return LUMI.model_copy(update={"slurm": slurm})
 
 

@@ -20,7 +20,7 @@ from commtune.systems.loading import load_system
 def test_sbatch_reads_what_was_meant(cluster: Cluster) -> None:
     job = Job(
         "commtune-7:a@b", 2, 1, 90, str(cluster.folder / "job.out"), partition="main",
-        nodelist="n[1-2]", comment="id:7/3", exclusive=True, warn_s=30,
+        comment="id:7/3", exclusive=True, warn_s=30,
     )  # fmt: skip
     found = shown(cluster, submitted(cluster, render_allocation(job, ("true",))))
     assert found["JobName"] == "commtune-7:a@b"
@@ -28,7 +28,6 @@ def test_sbatch_reads_what_was_meant(cluster: Cluster) -> None:
     assert found["TimeLimit"] == "00:02:00"
     assert found["Requeue"] == "0"
     assert found["OverSubscribe"] == "NO"
-    assert found["ReqNodeList"] == "n[1-2]"
     assert found["NumNodes"] in ("2", "2-2")
 
 

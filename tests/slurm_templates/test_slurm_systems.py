@@ -106,11 +106,13 @@ def _nodes(system: System) -> str:
         f"RealMemory={node.memory // 2**20} State=CLOUD"
     )
     line += f" Gres=gpu:{system.gpus.count}" if system.gpus else ""
-    return line + (f" Feature={system.jobs.constraint}" if system.jobs.constraint else "")
+    constraint = system.slurm.constraint if system.slurm else ""
+    return line + (f" Feature={constraint}" if constraint else "")
 
 
 def _partitions(system: System) -> Iterator[str]:
-    for name, partition in system.jobs.partitions.items():
+    assert system.slurm
+    for name, partition in system.slurm.partitions.items():
         line = f"PartitionName={name} Nodes=ALL State=UP"
         line += f" MaxNodes={partition.most_nodes}" if partition.most_nodes else ""
         line += f" MaxTime={int(partition.longest // 60)}" if partition.longest else ""
@@ -184,7 +186,7 @@ def test_slurm_would_start_the_script_on_such_a_machine(shared_slurm: Cluster, n
         # The same that asks for more than there is: so it is this machine that was asked.
         many = text.replace("--nodes=2", f"--nodes={NODES + 1}", 1)
         assert "to start at" not in _tested(shared_slurm, many, environment)
-        if system.jobs.gpus != "none" and system.gpus:
+        if system.slurm and system.slurm.gpus != "none" and system.gpus:
             count = system.gpus.count
             for option in (f"--gres=gpu:{count}", f"--gpus-per-node={count}"):
                 text = text.replace(option, option.replace(str(count), str(count + 1)), 1)

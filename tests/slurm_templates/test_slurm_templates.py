@@ -99,14 +99,14 @@ def test_every_option_has_its_line() -> None:
     full = replace(
         JOB, account="a1", partition="p", qos="q", constraint="[a|b]&c*2", reservation="r",
         network="disable_rdzv_get",
-        memory="0", gres="gpu:4", nodelist="n[1-2]", exclude="n3", comment="id:7",
+        memory="0", gres="gpu:4", exclude="n3", comment="id:7",
         gpus_per_node=8, cpus_per_rank=7, exclusive=True, warn_s=60, switches=1,
     )  # fmt: skip
     block, allocation = render_block(full, (), "block"), render_allocation(full, ("true",))
     for line in (
         "--account=a1", "--partition=p", "--qos=q", "--constraint=[a|b]&c*2", "--reservation=r",
         "--network=disable_rdzv_get",
-        "--mem=0", "--gres=gpu:4", "--nodelist=n[1-2]", "--exclude=n3", "--comment=id:7",
+        "--mem=0", "--gres=gpu:4", "--exclude=n3", "--comment=id:7",
         "--gpus-per-node=8", "--cpus-per-task=7", "--exclusive", "--switches=1",
     ):  # fmt: skip
         assert f"#SBATCH {line}" in options(block)

@@ -51,12 +51,12 @@ def test_exact_text_is_the_written_one() -> None:
 
 def test_every_key_and_element_has_a_line() -> None:
     document = parse_document(TEXT)
-    assert document.line_of(("name",)) == 2
-    assert document.line_of(("values",)) == 3
-    assert document.line_of(("values", 2)) == 6
-    assert document.line_of(("inner", "key", 0)) == 15
-    assert document.line_of(("inner", "key", 1)) == 16
-    assert document.line_of(("values", 99)) is None
+    assert document.lines[("name",)] == 2
+    assert document.lines[("values",)] == 3
+    assert document.lines[("values", 2)] == 6
+    assert document.lines[("inner", "key", 0)] == 15
+    assert document.lines[("inner", "key", 1)] == 16
+    assert ("values", 99) not in document.lines
 
 
 def test_an_error_goes_to_the_nearest_known_place() -> None:

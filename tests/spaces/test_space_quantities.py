@@ -6,14 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.documents.quantities import (
-    QuantityError,
-    format_seconds,
-    parse_bytes,
-    parse_percent,
-    parse_seconds,
-)
+from commtune.documents.quantities import format_seconds, parse_bytes, parse_percent, parse_seconds
 from commtune.documents.yaml_document import parse_document
+from commtune.errors import InvalidValue
 from commtune.formatting import format_size, list_first
 from commtune.spaces.loading import build_space
 
@@ -38,7 +33,7 @@ def test_sizes(written: str | int, size: int) -> None:
      ("-1", "write it like 64KiB, 1MiB or 4096"), ("", "write it like 64KiB, 1MiB or 4096")],
 )  # fmt: skip
 def test_wrong_sizes(written: str | int, hint: str) -> None:
-    with pytest.raises(QuantityError) as caught:
+    with pytest.raises(InvalidValue) as caught:
         parse_bytes(written)
     assert caught.value.hint == hint
     assert f"'{written}'" in caught.value.message
@@ -88,7 +83,7 @@ def test_times(written: str | float, seconds: float) -> None:
      ("-3s", "write it like 60s, 5min or 8h"), (float("nan"), "write it like 60s or 5min")],
 )  # fmt: skip
 def test_wrong_times(written: str | float, hint: str) -> None:
-    with pytest.raises(QuantityError) as caught:
+    with pytest.raises(InvalidValue) as caught:
         parse_seconds(written)
     assert caught.value.hint == hint
 
@@ -103,14 +98,15 @@ def test_times_for_people(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "share"), [("2%", 0.02), ("0.5 %", 0.005), (0.02, 0.02), ("0.02", 0.02), (1, 1.0)]
+    ("written", "share"),
+    [("2%", 0.02), ("0.5 %", 0.005), (0.02, 0.02), ("0.02", 0.02), (1, 1.0), (0.00005, 0.00005)],
 )
 def test_shares(written: str | float, share: float) -> None:
     assert parse_percent(written) == pytest.approx(share)
 
 
 def test_a_bare_number_above_one_is_no_share() -> None:
-    with pytest.raises(QuantityError) as caught:
+    with pytest.raises(InvalidValue) as caught:
         parse_percent(2)
     assert caught.value.hint == "nearest: 2%"
 

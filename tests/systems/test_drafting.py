@@ -44,9 +44,10 @@ def test_what_was_seen_is_described() -> None:
     assert system.gpus and system.gpus.numa == [0, 0, 1, 1]
     assert system.nics.devices == ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"]
     assert "1 x igb, 1 Gb/s" in page.text
-    assert system.jobs.account == "required"
-    assert (system.jobs.partition, system.jobs.gpus) == ("boost_usr_prod", "gpus-per-node")
-    limits = system.jobs.partitions["boost_usr_prod"]
+    slurm = system.slurm
+    assert slurm and slurm.account == "required"
+    assert (slurm.partition, slurm.gpus) == ("boost_usr_prod", "gpus-per-node")
+    limits = slurm.partitions["boost_usr_prod"]
     assert (limits.most_nodes, limits.longest, limits.whole_nodes) == (64, 86400, False)
     assert [(library.name, library.version) for library in system.libraries] == [
         ("openmpi", "4.1.6")
@@ -59,6 +60,13 @@ def test_the_same_node_is_recognized_and_looks_like_it() -> None:
     assert recognize_system(Clues(cluster="leonardo"), [system])
 
 
+def test_memory_of_any_number_of_bytes_is_described() -> None:
+    assert A100_NODE.gpus
+    for amount in (64 * GIB, 81559 * 2**20, 64 * GIB - 4096, 64 * GIB - 1):
+        system = described(replace(A100_NODE, gpus=replace(A100_NODE.gpus, memory=amount)))
+        assert system.gpus and system.gpus.memory == amount
+
+
 def test_a_node_that_shows_next_to_nothing() -> None:
     page = draft_description("new", BARE, DAY)
     system = read(page)
@@ -66,7 +74,7 @@ def test_a_node_that_shows_next_to_nothing() -> None:
     assert "nics.bandwidth" in page.placeholders
     assert "launcher.command" in page.placeholders
     assert system.nics.source == ["placeholder"]
-    assert system.jobs.source == ["placeholder"]
+    assert system.slurm and system.slurm.source == ["placeholder"]
     assert any("the scheduler" in question for question in system.unknown)
     assert system.recognized is None
 
@@ -75,14 +83,21 @@ def test_a_login_node_gives_what_slurm_says_of_the_nodes() -> None:
     page = draft_description("new", LOGIN_NODE, DAY, "boost_usr_prod")
     system = read(page)
     assert (system.node.cores, system.node.memory) == (32, 482 * GIB)
-    assert system.jobs.gpus == "none"
+    assert system.slurm and system.slurm.gpus == "none"
     assert "4 a node, by sinfo" in page.text
     assert {"node.processor", "slurm.gpus"} < set(page.placeholders)
     assert "srun --partition=boost_usr_prod --nodes=1 commtune systems new" in system.unknown[0]
 
 
+def test_a_login_node_with_gpus_does_not_tell_where_those_of_other_nodes_are() -> None:
+    system = described(replace(LOGIN_NODE, gpus=A100_NODE.gpus), "boost_usr_prod")
+    assert system.gpus and (system.gpus.count, system.gpus.numa) == (4, [])
+    assert system.node.numa_nodes is None
+
+
 def test_slurms_default_partition_is_taken_if_none_is_named() -> None:
-    assert described(A100_NODE).jobs.partition == "lrd_all_serial"
+    slurm = described(A100_NODE).slurm
+    assert slurm and slurm.partition == "lrd_all_serial"
 
 
 def test_other_schedulers_are_described() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from commtune.commands.reference import systems as command
-from commtune.documents.quantities import QuantityError, format_bandwidth, parse_bandwidth
-from commtune.errors import DocumentError, UnknownName
+from commtune.documents.quantities import format_bandwidth, parse_bandwidth
+from commtune.errors import DocumentError, InvalidValue, UnknownName
 from commtune.systems.loading import load_system
 from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.schema import System
@@ -166,7 +166,7 @@ def test_bandwidths(text: str, bytes_per_s: float) -> None:
 
 @pytest.mark.parametrize("value", ["fast", "-1 Gb/s", "1 Gb", 25, None, "25 GiB/s", "200 gb/s"])
 def test_no_bandwidths(value: object) -> None:
-    with pytest.raises(QuantityError):
+    with pytest.raises(InvalidValue):
         parse_bandwidth(value)
 
 

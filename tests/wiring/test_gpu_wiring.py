@@ -223,7 +223,7 @@ def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch)
     }
     assert about["guards"] == {"NCCL_NVLS_ENABLE": "0"}
     assert about["machine"]["gpus"] == ["NVIDIA H200"] * 4
-    stack = campaign_records._stack(OPENMPI, machine(), Backend.XCCL)
+    stack = campaign_records._stack(OPENMPI, machine(), Backend.XCCL, None)
     assert stack.text == "NCCL 2.28.9, CUDA 13.0.88, Open MPI 4.1.6"
     on_host = campaign_records._surroundings(OPENMPI, machine(), (), HOST)
     assert "gpu" not in on_host

@@ -17,7 +17,7 @@ from commtune.db.queries.description import describe_campaign, find_holder
 from commtune.errors import DatabaseFault, NotCancellable
 from commtune.model import JobScheduler
 from commtune.paths import is_folder
-from commtune.wiring.user_folders import runs_folder
+from commtune.wiring.user_folders import campaign_folder
 
 
 def cancel_campaign(name: str, db: str | None) -> Cancelled:
@@ -29,7 +29,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
             controller is gone, or not on this machine.
         SchedulerFault: the scheduler doesn't answer.
     """
-    folder = runs_folder(name).parent
+    folder = campaign_folder(name)
     try:
         stored = describe_campaign(db, name)
     except DatabaseFault as fault:

@@ -22,8 +22,8 @@ from commtune.db.connection.reader import read_stored
 from commtune.db.queries.profiles import find_profiles
 from commtune.db.records import StoredProfile
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, parse_seconds
-from commtune.errors import UserError
+from commtune.documents.quantities import parse_seconds
+from commtune.errors import InvalidValue, UserError
 from commtune.model import Outcome
 
 _RUNS = """
@@ -97,7 +97,7 @@ def _parse_ago(written: str) -> float:
         if days := re.fullmatch(r"(\d{1,5})d", written):
             return int(days[1]) * _DAY_S
         return parse_seconds(written)
-    except QuantityError as error:
+    except InvalidValue as error:
         raise UserError(
             f"--since: {quote_value(written)} is no moment",
             hint="write yesterday, today, 12h, 2d, 2026-11-22 or 2026-11-22T18:00",

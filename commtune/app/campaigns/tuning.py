@@ -43,7 +43,7 @@ from commtune.wiring.job_submission import prepare_scheduler_campaign
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
-from commtune.wiring.user_folders import runs_folder
+from commtune.wiring.user_folders import campaign_folder, runs_folder
 
 #: The shortest allocation, seconds: for the start, a first run of unknown length, and the end.
 _SHORTEST_S = 120.0
@@ -218,7 +218,7 @@ def prepare_submission(
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
     """Returns the script of the allocation in which a campaign for another machine would run."""
-    folder = runs_folder(spec.plan.name).parent
+    folder = campaign_folder(spec.plan.name)
     return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
 
 

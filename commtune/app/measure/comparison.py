@@ -22,8 +22,7 @@ from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription
 from commtune.documents.files import read_file
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError
-from commtune.errors import EnvironmentFault, InvalidKey, UserError
+from commtune.errors import EnvironmentFault, InvalidKey, InvalidValue, UserError
 from commtune.formatting import format_ranks
 from commtune.model import (
     DEFAULT,
@@ -271,7 +270,7 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
     workload = replace(workload, emulated_nodes=nodes)
     try:
         check_elements(workload.sizes, workload.dtype, Backend(workload.backend))
-    except QuantityError as error:
+    except InvalidValue as error:
         raise InvalidKey("sizes", error.message, error.hint) from error
     _check_pattern(workload, stored)
     # A user's own program may be compared even with a single process.

@@ -26,7 +26,7 @@ from commtune.db.queries.profiles import read_strength
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
-from commtune.model import Backend, Operation, Strength, Verdict
+from commtune.model import PYTHON_BACKENDS, Backend, Operation, Strength, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _nativeness(row: BestRow) -> int:
     own = row.workload.get("own") or {}
     if row.backend == Backend.COMMAND or own.get("command"):
         return 2
-    return int(row.backend in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE))
+    return int(row.backend in PYTHON_BACKENDS)
 
 
 def _question(row: BestRow) -> Hashable:

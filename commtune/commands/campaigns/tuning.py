@@ -30,7 +30,7 @@ from commtune.db.connection.opening import opened_database
 from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
-from commtune.replay.benchmark import Grid, load_grid
+from commtune.replay.recording import Grid, load_grid
 from commtune.report.earlier_campaigns import describe_learned
 from commtune.report.replicated_findings import (
     ReplicatedFinding,

@@ -27,14 +27,10 @@ class Match:
 
 
 def recognize_system(clues: Clues, systems: Iterable[System]) -> list[Match]:
-    """Returns the systems whose key `recognized` fits, the most certain first."""
-    found = [_match(clues, system) for system in systems]
-    return sorted((match for match in found if match), key=lambda match: -match.rank)
-
-
-def surest_matches(matches: list[Match]) -> list[Match]:
-    """Returns the matches with the highest rank, from ``recognize_system``'s."""
-    return [match for match in matches if match.rank == matches[0].rank]
+    """Returns the system whose key `recognized` fits most certainly; several if equally so."""
+    found = [match for system in systems if (match := _match(clues, system))]
+    highest = max((match.rank for match in found), default=0)
+    return [match for match in found if match.rank == highest]
 
 
 def _match(clues: Clues, system: System) -> Match | None:

@@ -20,11 +20,11 @@ from jinja2 import Environment, StrictUndefined
 
 from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UserError
+from commtune.formatting import format_size
 from commtune.systems.detection.recognition import gpu_names, is_trade_name
 from commtune.systems.detection.seen import SeenMachine, SeenPartition, SeenSlurm
 from commtune.systems.nominal.fabric import Fabric
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+from commtune.systems.schema import NAME
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Draft:
 
 def check_name(name: str) -> None:
     """Raises a UserError unless a name is valid for a system."""
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise UserError(
             f"a system can't be called {quote_value(name)}",
             hint="use letters, digits, '-', '_' and '.', without blanks; not '-' or '.' first",
@@ -145,12 +145,13 @@ def _facts(seen: SeenMachine, own: SeenPartition | None) -> dict[str, Any]:
         for p in seen.ports
         if p not in ports
     )
+    by_slurm = _is_by_slurm(seen, own)
     is_chip = gpus is not None and gpus.model.startswith("gfx")
     return {
-        "by_slurm": bool(own and own.cores and seen.slurm and not seen.slurm.is_node),
+        "by_slurm": by_slurm,
         "gpus": gpus,
         "kinds": " or ".join(gpu_names(gpus.model)) if gpus and is_chip else "",
-        "numa_known": _is_numa_known(seen),
+        "numa_known": _is_numa_known(seen) and not by_slurm,  # Slurm counts no NUMA nodes
         "links": _links(gpus.fabric) if gpus and gpus.fabric else [],
         "ports": ports,
         "port": ports[0] if ports else None,
@@ -160,6 +161,11 @@ def _facts(seen: SeenMachine, own: SeenPartition | None) -> dict[str, Any]:
         "other_scheduler": bool(seen.scheduler) and seen.slurm is None,
         "likely_mpi": "pmi2" if seen.mpi and seen.mpi[0] != "openmpi" else "pmix",
     }
+
+
+def _is_by_slurm(seen: SeenMachine, own: SeenPartition | None) -> bool:
+    """Whether Slurm describes the nodes, as this machine is none of them."""
+    return bool(own and own.cores and seen.slurm and not seen.slurm.is_node)
 
 
 def _is_numa_known(seen: SeenMachine) -> bool:
@@ -196,7 +202,7 @@ def _questions(seen: SeenMachine, own: SeenPartition | None) -> Iterator[str]:
             f"whether compute nodes are like {seen.clues.host}, where this was seen and which is "
             f"none of Slurm's nodes; on one of them: {where}commtune systems new NAME -o FILE"
         )
-    if seen.virtual and not (own and own.cores and slurm and not slurm.is_node):
+    if seen.virtual and not _is_by_slurm(seen, own):
         yield "which properties of the physical machine matter: a virtual one hides them"
     yield from _questions_of_gpus(seen)
     if slurm is not None and own is not None:
@@ -249,10 +255,7 @@ def _printable(value: str) -> str:
 
 
 def _yaml_size(amount: int) -> str:
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):
-        if amount % factor == 0:
-            return f"{amount // factor}{unit}"
-    return str(amount)
+    return format_size(amount).replace(" ", "")
 
 
 def _duration(seconds: float) -> str:

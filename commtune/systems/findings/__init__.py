@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value, suggest_nearest
-from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, list_shipped, load_shipped
+from commtune.errors import InvalidValue
 from commtune.model import Operation
 from commtune.spaces.schema import IN_DIGITS, Model, Text, Truth, VariableName, VersionOne
 from commtune.systems.loading import check_sources
@@ -26,7 +26,7 @@ _FOLDER = "systems/findings"
 
 def _operation(word: object) -> object:
     if word not in list(Operation):
-        raise QuantityError(
+        raise InvalidValue(
             f"{quote_value(word)} is not an operation", hint=suggest_nearest(str(word), Operation)
         )
     return word

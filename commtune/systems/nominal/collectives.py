@@ -123,22 +123,22 @@ def bus_bandwidth(question: NominalQuestion, size: int, seconds: float) -> float
 
 def collective_bounds(fabric: Fabric, question: NominalQuestion) -> Bound | None:
     """Returns a collective's nominal bus bandwidth; ``None`` if no links join the GPUs."""
-    inside = _inside(fabric, question) if question.each > 1 and fabric.links else None
+    inside = _bound_inside(fabric, question) if question.each > 1 and fabric.links else None
     if question.nodes == 1:
-        return _assuming(inside, question)
+        return _add_assumptions(inside, question)
     if question.each > 1 and fabric.links and inside is None:
         return None
-    between = _between(fabric, question)
-    return _assuming(_slower(between, inside, question), question)
+    between = _bound_between(fabric, question)
+    return _add_assumptions(_choose_slower(between, inside, question), question)
 
 
-def _assuming(bound: Bound | None, question: NominalQuestion) -> Bound | None:
+def _add_assumptions(bound: Bound | None, question: NominalQuestion) -> Bound | None:
     if bound is None or question.operation not in ("allreduce", "reduce-scatter", "reduce"):
         return bound
     return replace(bound, assumptions=(*bound.assumptions, _ENDPOINTS))
 
 
-def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> Bound:
+def _choose_slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> Bound:
     """Returns the slower step of a hierarchical algorithm, whose steps are assumed to overlap."""
     if inside is None:
         return between
@@ -151,28 +151,28 @@ def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> 
     )
 
 
-def _inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
+def _bound_inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
     """Returns the bound inside a node; ``None`` if no links join its GPUs."""
     gpus = tuple(range(question.each))
     if not all(fabric.widest_path(0, gpu) for gpu in gpus[1:]):
         return None
     if question.operation in _ROOTED:
-        return _rooted(fabric, gpus)
-    best = max(_schedules(fabric, gpus), key=lambda bound: bound.bytes_per_s)
-    return best.with_limit(*min(_limits(fabric, gpus, question)))
+        return _bound_rooted(fabric, gpus)
+    best = max(_bound_schedules(fabric, gpus), key=lambda bound: bound.bytes_per_s)
+    return best.with_limit(*min(_limit_inside(fabric, gpus, question)))
 
 
-def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
+def _bound_schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
     """Yields the bounds of the usual algorithms: direct exchange and rings."""
     demands = [(a, b, 1.0) for a in gpus for b in gpus if a != b]
     loads = fabric.edge_loads(demands)
     each = min(fabric.capacity[edge] / load for edge, load in loads.items())
     why = f"{format_bandwidth(each)} between each two of {len(gpus)} GPUs"
     yield Bound(each * (len(gpus) - 1), "direct exchange", why)
-    yield from _rings(fabric, gpus)
+    yield from _bound_rings(fabric, gpus)
 
 
-def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
+def _bound_rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
     count, width = disjoint_rings(fabric, gpus)
     if count:
         rings = format_count(count, "ring")
@@ -180,7 +180,7 @@ def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
         yield Bound(2 * count * width, "rings", why)
 
 
-def _limits(
+def _limit_inside(
     fabric: Fabric, gpus: tuple[int, ...], question: NominalQuestion
 ) -> Iterator[tuple[float, str]]:
     """Yields upper bounds of all algorithms: the cuts of the node, and the sum of its links."""
@@ -197,32 +197,32 @@ def _limits(
             yield (n - 1) * capacity / held, why
 
 
-def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
+def _bound_rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
     """Returns the bound of a collective with a root; its limit is the narrowest cut."""
     root = {gpus[0]}
     others = set(gpus[1:])
     cuts = [cut for cut in fabric.node_cuts if root <= cut[0] and others - cut[0]]
     part, capacity = min(cuts, key=lambda cut: cut[1])
     cut = Bound(capacity, "narrowest cut", fabric.leading_out(part, capacity))
-    usual = _pair(fabric, *gpus) if len(gpus) == 2 else next(_rings(fabric, gpus), None)
+    usual = (
+        _bound_pair(fabric, *gpus) if len(gpus) == 2 else next(_bound_rings(fabric, gpus), None)
+    )
     return usual.with_limit(cut.bytes_per_s, cut.why) if usual else cut
 
 
-def _pair(fabric: Fabric, root: int, other: int) -> Bound:
+def _bound_pair(fabric: Fabric, root: int, other: int) -> Bound:
     path = fabric.widest_path(root, other)
-    assert path is not None  # see _inside
+    assert path is not None  # see _bound_inside
     width = fabric.path_width(path)
     why = f"{format_bandwidth(width)} between GPUs {root} and {other}"
     return Bound(width, "widest of the shortest paths", why)
 
 
-def _between(fabric: Fabric, question: NominalQuestion) -> Bound:
+def _bound_between(fabric: Fabric, question: NominalQuestion) -> Bound:
     """Returns the bound between nodes, each of which counts as one rank."""
-    ports = fabric.ports
-    assert ports is not None  # questions without ports are refused
+    ports, usable = fabric.ports, fabric.group_bandwidth(question.each)
+    assert ports and usable  # questions without ports are refused
     used = ports.of_gpu[: question.each]
-    shared = max(used.count(port) for port in used)
-    usable = question.each * ports.bandwidth / shared
     nodes, factor = question.nodes, bus_factor(question.operation, question.ranks)
     # Ratio of the algorithm bandwidth to the bandwidth that a node injects.
     share = 1.0 if question.operation in _ROOTED else 1 / bus_factor(question.operation, nodes)

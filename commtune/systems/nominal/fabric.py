@@ -6,7 +6,7 @@ Bandwidths are in bytes per second, in one direction. Links are full duplex.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -149,8 +149,8 @@ class Fabric:
         """
         if self.ports is None or active > len(self.ports.of_gpu) or active < 1:
             return None
-        shared = [self.ports.of_gpu[:active].count(p) for p in set(self.ports.of_gpu[:active])]
-        return active * self.ports.bandwidth / max(shared)
+        sharing = Counter(self.ports.of_gpu[:active])
+        return active * self.ports.bandwidth / max(sharing.values())
 
     def self_bounds(self) -> tuple[float, float] | None:
         """Returns bounds of a GPU's copy to itself: bytes copied, and bytes read and written."""

@@ -16,11 +16,7 @@ from commtune.formatting import format_count
 from commtune.systems.nominal import collectives
 from commtune.systems.nominal.collectives import Bound, Nominal
 from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of_ranks, packed_ports
-from commtune.systems.nominal.traffic import (
-    Memory,
-    NominalQuestion,
-    Traffic,
-)
+from commtune.systems.nominal.traffic import Memory, NominalQuestion, Traffic
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; not documented"
 #: Operations whose busiest rank copies all bytes to the host and all bytes back.
@@ -33,17 +29,17 @@ _HOST_PORTS = "each rank uses one network port, neighbours the same"
 
 def nominal_bandwidth(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Returns the nominal bus bandwidth of an operation, or why there is none."""
-    why = _refusal(fabric, question)
+    why = _explain_refusal(fabric, question)
     if why:
         return Nominal(None, why=why)
     if question.operation == "self":
-        return _self(fabric)
+        return _find_copy_nominal(fabric)
     if question.memory is Memory.STAGED:
-        return _staged(fabric, question)
-    return _found(fabric, question)
+        return _find_staged_nominal(fabric, question)
+    return _find_nominal(fabric, question)
 
 
-def _refusal(fabric: Fabric, question: NominalQuestion) -> str:
+def _explain_refusal(fabric: Fabric, question: NominalQuestion) -> str:
     """Returns why there is no nominal bandwidth; empty if there may be one."""
     if question.ranks < 2 and question.operation != "self":
         return "a rank alone moves nothing"
@@ -58,22 +54,22 @@ def _refusal(fabric: Fabric, question: NominalQuestion) -> str:
     return ""
 
 
-def _found(fabric: Fabric, question: NominalQuestion) -> Nominal:
+def _find_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal:
     if question.operation == "striping":
-        return _striped(fabric, question)
+        return _find_striping_nominal(fabric, question)
     try:
         traffic = Traffic.of(question)
     except OverflowError:
         return Nominal(None, why="the pattern has too many messages to count through")
     if traffic is not None:
-        return _of_traffic(fabric, question, traffic)
+        return _find_traffic_nominal(fabric, question, traffic)
     if question.operation in collectives.OPERATIONS:
-        found = collectives.collective_bounds(_seen(fabric, question), question)
-        return _said(fabric, question, found)
+        found = collectives.collective_bounds(_restrict_fabric(fabric, question), question)
+        return _add_assumptions(fabric, question, found)
     return Nominal(None, why=f"there is no model of {question.operation}")
 
 
-def _seen(fabric: Fabric, question: NominalQuestion) -> Fabric:
+def _restrict_fabric(fabric: Fabric, question: NominalQuestion) -> Fabric:
     """Returns the fabric that messages use; those in host memory use ports only."""
     if question.memory is not Memory.HOST or fabric.ports is None:
         return fabric
@@ -81,7 +77,7 @@ def _seen(fabric: Fabric, question: NominalQuestion) -> Fabric:
     return replace(fabric, links=(), ports=replace(fabric.ports, of_gpu=of_rank, assumed=False))
 
 
-def _said(fabric: Fabric, question: NominalQuestion, found: Bound | None) -> Nominal:
+def _add_assumptions(fabric: Fabric, question: NominalQuestion, found: Bound | None) -> Nominal:
     if found is None:
         return Nominal(None, why="its GPUs are not joined by links that are described")
     assumptions = list(found.assumptions)
@@ -92,16 +88,16 @@ def _said(fabric: Fabric, question: NominalQuestion, found: Bound | None) -> Nom
     return found.as_nominal(fabric, tuple(assumptions))
 
 
-def _of_traffic(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Nominal:
-    seen = _seen(fabric, question)
+def _find_traffic_nominal(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Nominal:
+    seen = _restrict_fabric(fabric, question)
     if question.memory is Memory.HOST:
         traffic = replace(traffic, inside=())
     if not _is_joined(seen, traffic):
-        return _said(fabric, question, None)
-    slowest = _slowest(seen, question, traffic)
+        return _add_assumptions(fabric, question, None)
+    slowest = _find_slowest_bound(seen, question, traffic)
     if slowest is None:
         return Nominal(None, why="its messages use no link and no port that is described")
-    return _said(fabric, question, slowest)
+    return _add_assumptions(fabric, question, slowest)
 
 
 def _is_joined(fabric: Fabric, traffic: Traffic) -> bool:
@@ -111,26 +107,28 @@ def _is_joined(fabric: Fabric, traffic: Traffic) -> bool:
     )
 
 
-def _slowest(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Bound | None:
+def _find_slowest_bound(
+    fabric: Fabric, question: NominalQuestion, traffic: Traffic
+) -> Bound | None:
     """Returns the bound of the most loaded link or port; ``None`` if none is used."""
-    found = [*_links(fabric, question, traffic), *_ports(fabric, traffic)]
+    found = [*_bound_links(fabric, question, traffic), *_bound_ports(fabric, traffic)]
     slowest = min(found, key=lambda bound: bound.bytes_per_s, default=None)
     if slowest is None:
         return None
-    limit = min([*_cut_limits(fabric, traffic), *_node_limits(fabric, traffic)])
+    limit = min([*_limit_cuts(fabric, traffic), *_limit_nodes(fabric, traffic)])
     return slowest.with_limit(*limit)
 
 
-def _striped(fabric: Fabric, question: NominalQuestion) -> Nominal:
+def _find_striping_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Adds up the times of the steps. The limit is the slowest step alone, with full overlap."""
-    seen = _seen(fabric, question)
+    seen = _restrict_fabric(fabric, question)
     bounds: dict[str, Bound] = {}
     for name, traffic in Traffic.steps_of_striping(question).items():
         if question.memory is Memory.HOST and not traffic.crossing:
             continue
         if not _is_joined(seen, traffic):
-            return _said(fabric, question, None)
-        if bound := _slowest(seen, question, traffic):
+            return _add_assumptions(fabric, question, None)
+        if bound := _find_slowest_bound(seen, question, traffic):
             bounds[name] = bound
     if not bounds:
         return Nominal(None, why="its messages use no link and no port that is described")
@@ -145,44 +143,46 @@ def _striped(fabric: Fabric, question: NominalQuestion) -> Nominal:
         assumptions.append("copies inside the host's memory cost nothing")
     found = Bound(rate, "steps after one another", why, assumptions=tuple(assumptions))
     limit_why = f"{name} alone: {last.limit_why or last.why}"
-    return _said(fabric, question, found.with_limit(last.limit or last.bytes_per_s, limit_why))
+    return _add_assumptions(
+        fabric, question, found.with_limit(last.limit or last.bytes_per_s, limit_why)
+    )
 
 
-def _links(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Iterator[Bound]:
+def _bound_links(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Iterator[Bound]:
     for demands in traffic.inside:
         if question.is_pair:
-            yield from (_pair(fabric, a, b, traffic.counted) for a, b, _ in demands)
+            yield from (_bound_pair(fabric, a, b, traffic.counted) for a, b, _ in demands)
             continue
         for edge, load in fabric.edge_loads(demands).items():
             rate = fabric.capacity[edge] / load * traffic.counted
-            why = f"{_messages(load)} over {_edge(fabric, edge)}"
+            why = f"{_format_messages(load)} over {_describe_edge(fabric, edge)}"
             if traffic.counted != 1:
                 why += f", {format_bandwidth(fabric.capacity[edge] / load)} each"
             yield Bound(rate, "edge forwarding index", why)
 
 
-def _messages(load: float) -> str:
+def _format_messages(load: float) -> str:
     return f"{load:.3g} message{'' if load == 1 else 's'}"
 
 
-def _pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
+def _bound_pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
     path = fabric.widest_path(a, b)
     assert path is not None  # see _is_joined
     narrowest = min(pairwise(path), key=lambda hop: fabric.capacity[hop])
     through = [vertex for vertex in path[1:-1] if vertex < fabric.gpus]
-    why = _edge(fabric, narrowest)
+    why = _describe_edge(fabric, narrowest)
     if through:
         why = f"by way of GPU {', '.join(map(str, through))}: {why}"
     return Bound(fabric.path_width(path) * counted, "widest of the shortest paths", why)
 
 
-def _edge(fabric: Fabric, edge: Edge) -> str:
+def _describe_edge(fabric: Fabric, edge: Edge) -> str:
     words = " and ".join(str(link) for link in fabric.between(*edge))
     a, b = (f"GPU {v}" if v < fabric.gpus else "the switch" for v in edge)
     return f"{words} from {a} to {b}"
 
 
-def _ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
+def _bound_ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
     """Yields the bound of the most loaded port of each node."""
     ports = fabric.ports
     for crossing in traffic.crossing if ports else ():
@@ -195,11 +195,11 @@ def _ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
             users[port] = users.get(port, 0) + 1
         port, load = max(loads.items(), key=lambda item: item[1])
         ranks, width = format_count(users[port], "rank"), short_bandwidth(ports.bandwidth)
-        why = f"{_messages(load)} of {ranks} over a port of {width}"
+        why = f"{_format_messages(load)} of {ranks} over a port of {width}"
         yield Bound(ports.bandwidth / load * traffic.counted, "network port", why)
 
 
-def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
+def _limit_cuts(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
     for demands in traffic.inside:
         for part, capacity in fabric.node_cuts:
             leaving = sum(w for a, b, w in demands if a in part and b not in part)
@@ -208,7 +208,7 @@ def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]
                 yield capacity / leaving * traffic.counted, why
 
 
-def _node_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
+def _limit_nodes(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
     for crossing in traffic.crossing:
         assert fabric.ports is not None
         for way in ("out", "in"):
@@ -218,7 +218,7 @@ def _node_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]
                 yield rate, f"all {fabric.ports.count} ports of the node"
 
 
-def _self(fabric: Fabric) -> Nominal:
+def _find_copy_nominal(fabric: Fabric) -> Nominal:
     both = fabric.self_bounds()
     if both is None:
         return Nominal(None, why="the bandwidth of the GPU's memory is not described")
@@ -227,11 +227,11 @@ def _self(fabric: Fabric) -> Nominal:
     return Bound(copied, "memory bandwidth", why).as_nominal(fabric, ())
 
 
-def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
+def _find_staged_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Adds up the times of the copy to the host, the network, and the copy to the device."""
     if fabric.host_link is None:
         return Nominal(None, why="the link between a GPU and its processor is not described")
-    shares = _staged_shares(question)
+    shares = _count_copied(question)
     if shares is None:
         return Nominal(None, why=f"there is no model of {question.operation} through the host")
     down, up = shares
@@ -241,7 +241,7 @@ def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
     why = f"{down:.3g} + {up:.3g} of the bytes over {link} to the host"
     assumptions = ["nothing overlaps", "copies inside the host's memory cost nothing"]
     if question.nodes > 1:
-        network = _found(fabric, replace(question, memory=Memory.HOST))
+        network = _find_nominal(fabric, replace(question, memory=Memory.HOST))
         if network.bytes_per_s is None:
             return network
         times += factor / network.bytes_per_s
@@ -250,7 +250,7 @@ def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
     return Bound(factor / times, "store and forward", why).as_nominal(fabric, tuple(assumptions))
 
 
-def _staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
+def _count_copied(question: NominalQuestion) -> tuple[float, float] | None:
     """Returns what the busiest rank copies to the host and back, relative to the message size."""
     n = question.ranks
     shares = {"allgather": (1 / n, 1.0), "reduce-scatter": (1.0, 1 / n)}
