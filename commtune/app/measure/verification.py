@@ -304,7 +304,8 @@ def _measure(
         reporter.say(_outlook(task, phase))
         found = phase.run()
         made = phase.record(task.answer.profile.name, found.finding, time.time())
-        store.add_verification(campaign_id, made)
+        if made.last_block >= made.first_block:  # else it was interrupted before its first run
+            store.add_verification(campaign_id, made)
         if task.changes:
             store.finish_campaign(campaign_id)
         return found
