@@ -8,6 +8,7 @@ name says otherwise.
 from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration, content_key
 from commtune.model.evidence import (
     FEWEST_PAIRS,
+    SESSION_APART_S,
     SESSION_SPREAD,
     Estimand,
     Interval,

@@ -10,6 +10,8 @@ FEWEST_PAIRS = 5
 #: The standard deviation of a speedup between sessions, as a share of its logarithm, where it was
 #: not measured: that of 11 profiles on a virtual machine, hours later (docs/measurements.md).
 SESSION_SPREAD = 0.2
+#: What begins later than this after other runs is a session of its own, seconds.
+SESSION_APART_S = 3600.0
 
 
 class Verdict(StrEnum):

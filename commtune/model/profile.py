@@ -95,7 +95,8 @@ class Strength:
 
     Attributes:
         pairs: the fewest pairs at any of its sizes, in the confirmation alone.
-        days, sessions, nodes: different days (UTC), sessions and nodes of all these runs.
+        days, sessions, nodes: different days (UTC), sessions (an hour or more apart) and nodes of
+            all these runs.
         verifications: the number of verifications under the same conditions, with any finding.
         last_finding: of the last of them that was not inconclusive; ``None`` if there was none.
         last_verified: when that one ended, seconds since 1970.

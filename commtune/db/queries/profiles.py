@@ -18,6 +18,7 @@ from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, Syste
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.formatting import format_day, list_first
 from commtune.model import (
+    SESSION_APART_S,
     Conditions,
     Configuration,
     Interval,
@@ -63,11 +64,14 @@ PAIRS = """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
       AND NOT x.is_guard AND x.speed = 'all')"""
 # CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
 DAYS = _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)")
-SESSIONS = _CONFIRMED.format(what="r.session")
+#: Groups of runs with long pauses between them.
+SESSIONS = f"""(SELECT SUM(CASE WHEN apart <= {SESSION_APART_S} THEN 0 ELSE 1 END) FROM (
+  SELECT r.started_at - LAG(r.started_at) OVER (ORDER BY r.started_at) AS apart {_BEHIND}) gaps)"""
 
 _STRENGTH = f"""
-SELECT p.id, COALESCE({PAIRS}, 0) AS pairs, {DAYS} AS days, {SESSIONS} AS sessions,
-       {NODES} AS node_count, (SELECT COUNT(*) {VERIFIED}) AS verifications,
+SELECT p.id, COALESCE({PAIRS}, 0) AS pairs, {DAYS} AS days,
+       COALESCE({SESSIONS}, 0) AS sessions, {NODES} AS node_count,
+       (SELECT COUNT(*) {VERIFIED}) AS verifications,
        {LAST.format("finding")} AS last_finding, {LAST.format("ended_at")} AS last_verified
 FROM profiles p WHERE p.id = :id
 """

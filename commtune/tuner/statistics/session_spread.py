@@ -13,11 +13,9 @@ from itertools import pairwise
 from statistics import fmean, variance
 
 from commtune.formatting import format_count
-from commtune.model import FEWEST_PAIRS, SESSION_SPREAD
+from commtune.model import FEWEST_PAIRS, SESSION_APART_S, SESSION_SPREAD
 from commtune.tuner.statistics.intervals import Estimate
 
-#: What begins later than this after another measurement is a session of its own, seconds.
-_APART_S = 3600.0
 #: The assumed spread counts as that of this many sessions: a few estimate a variance poorly.
 _ASSUMED_SESSIONS = 5
 #: The largest spread that is stated. With 0.51 and more, no speedup can be shown.
@@ -69,7 +67,7 @@ def measure_spread(profiles: Sequence[Sequence[MeasuredSession]]) -> SessionSpre
     if not found:
         return SessionSpread()
     # Profiles that were verified in one session don't make several.
-    count = 1 + sum(b - a > _APART_S for a, b in pairwise(sorted(begun)))
+    count = 1 + sum(b - a > SESSION_APART_S for a, b in pairwise(sorted(begun)))
     total = _ASSUMED_SESSIONS * SESSION_SPREAD**2 + count * max(0.0, fmean(found))
     share = math.sqrt(total / (_ASSUMED_SESSIONS + count))
     return SessionSpread(min(_LARGEST, share), count)
@@ -79,7 +77,7 @@ def _leave_apart(sessions: Sequence[MeasuredSession]) -> list[MeasuredSession]:
     """Returns the sessions without those that began soon after another."""
     kept: list[MeasuredSession] = []
     for one in sessions:
-        if not kept or one.began_at - kept[-1].began_at > _APART_S:
+        if not kept or one.began_at - kept[-1].began_at > SESSION_APART_S:
             kept.append(one)
     return kept
 
