@@ -71,6 +71,15 @@ def _format_tuned_time(point: PointEvidence) -> str:
     return f"{derived}{text.format_duration(point.candidate_s)}"
 
 
+def describe_use(profile: str, *, is_decided: bool) -> str:
+    """Words what to use at a size: a profile, or else the default, if its name is empty.
+
+    By its interval alone, as it is printed, an inconclusive size can look like a decided one.
+    """
+    use = profile or "the default"
+    return use if is_decided else f"{use}, {INCONCLUSIVE}"
+
+
 def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
     """Returns the cells of all tables of evidence: size, default, tuned, speedup."""
     return (

@@ -194,7 +194,7 @@ def _evidence_table(profile: Profile, level: float | None) -> list[str]:
     """Returns a table of speedups, a line for each size and machine state."""
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
     interval = format_simultaneous(level, profile.level)
-    head = ("size", "state", "default", "tuned", f"speedup, {interval}", "finding")
+    head = ("size", "state", "default", "tuned", f"speedup, {interval}", "verdict")
     rows = [_row(point) for point in shown]
     lines = text.format_table(head, rows, right="size,default,tuned").splitlines()
     if len({point.speed == ALL for point in shown}) > 1:

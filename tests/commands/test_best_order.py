@@ -286,7 +286,7 @@ def test_without_a_size_the_whole_table_is_printed(
     assert place.startswith("measured: 2 ranks, ")  # once, as it is the same for all sizes
     assert header.split() == ["size", "default", "candidate", "speedup", "use"]
     assert "1 KiB" in first
-    assert "the default (inconclusive here)" in first
+    assert "the default, inconclusive" in first
     assert "64 KiB" in second
     assert "both/large" in second
     assert settings[1] == "both/large"
@@ -315,7 +315,7 @@ def test_a_campaign_that_compared_nothing_is_in_the_table(
     stored(store, "short", profile("p", OPEN, points=()))
     best.best_command("allreduce", db=url)
     _, _, *rows = capsys.readouterr().out.splitlines()
-    assert all("unmeasured" in row and "the default (inconclusive here)" in row for row in rows)
+    assert all("unmeasured" in row and "the default, inconclusive" in row for row in rows)
     assert rows[0].split()[:2] == ["8", "B"]
 
 

@@ -177,14 +177,13 @@ def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]
 
 
 def _use(profile: Profile, point: PointEvidence) -> str:
-    # By its interval alone, as it is printed, an inconclusive row can look like a shown one.
+    is_decided = point.verdict is not Verdict.UNDECIDED
     if profile.verdict is Verdict.FASTER:
-        return profile.name
+        return wording.describe_use(profile.name, is_decided=is_decided)
     against = slower_state(point.bytes, profile.points, profile.minimum_gain)
     if against is not None:
         return f"the default, slower in the {against.speed} state"
-    is_open = point.verdict is Verdict.UNDECIDED
-    return f"the default, {wording.INCONCLUSIVE}" if is_open else "the default"
+    return wording.describe_use("", is_decided=is_decided)
 
 
 def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]:

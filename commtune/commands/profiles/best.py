@@ -36,6 +36,7 @@ from commtune.wording import (
     INCONCLUSIVE,
     describe_finding,
     describe_strength,
+    describe_use,
     describe_verdict,
     point_cells,
 )
@@ -141,13 +142,11 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         faster = row.verdict == Verdict.FASTER
         name = f"{row.campaign}/{row.name}"
         where = f"{text.format_ranks(row.ranks, row.nodes)}, {row.system}, {row.stack}"
-        use = name if faster else "the default"
+        use = describe_use(name if faster else "", is_decided=row.standing.is_decided)
         if likely := answer.accepted:
             points = tuple(point for point in likely.points if point.bytes == size)
             use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
             used.setdefault(use, likely)
-        elif not row.standing.is_decided:
-            use += f" ({INCONCLUSIVE} here)"
         unmeasured = (text.format_size(size), "", "", "unmeasured")
         cells = point_cells(points[0]) if points else unmeasured
         rows.append([*cells, use])
@@ -235,7 +234,7 @@ def _settings(row: BestRow | LikelyProfile) -> list[str]:
 
 
 def _evidence(row: BestRow) -> list[str]:
-    other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
+    other = "tuned" if row.verdict == Verdict.FASTER else "candidate"
     return [f"  {_describe_point(point, other)}" for point in displayed_points(row.points)]
 
 

@@ -13,7 +13,7 @@ proc ModulesHelp { } {
     puts stderr "The settings change every operation of a program that starts under them."
     puts stderr "Guard operations measured too, each at most 5 % slower: alltoall, broadcast."
     puts stderr ""
-    puts stderr "   size  state  default    tuned  speedup, simultaneous 95 % CI     finding"
+    puts stderr "   size  state  default    tuned  speedup, simultaneous 95 % CI     verdict"
     puts stderr "256 KiB  fast   35.1 us  26.2 us  1.31x to 1.36x (1.34x, 22 pairs)  allreduce: faster"
     puts stderr "  1 MiB  fast    142 us   101 us  1.40x to 1.42x (1.41x, 22 pairs)  allreduce: faster"
     puts stderr "  1 MiB  slow    431 us   144 us  2.80x to 3.10x (2.99x, 22 pairs)  allreduce: faster"
