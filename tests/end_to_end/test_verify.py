@@ -134,10 +134,13 @@ def test_a_real_gain_holds_and_is_stored_with_its_campaign(commtune: CommandLine
 def test_what_is_worse_is_no_longer_recommended(commtune: CommandLine) -> None:
     assert verified(commtune, "small/broken", "--time", "2s")[0] == "worse"
     asked = commtune.succeed("best", "--op", "allreduce", "--bytes", "8", "--json")
-    assert "broken" not in {one["name"] for one in json.loads(asked.out)}
+    (broken,) = [one for one in json.loads(asked.out) if one["name"] == "broken"]
+    assert (broken["finding"], broken["configuration"]) == ("withdrawn", {})
     refused = commtune("export", "small/broken")
     assert refused.code and "profile broken was withdrawn (verified" in refused.err
     assert "withdrawn" in commtune.succeed("profiles").out
+    ran = commtune.succeed("run", "-p", "small/broken", "--", "true")
+    assert "broken was withdrawn: verified " in ran.err
 
 
 def test_each_finding_has_its_exit_code(commtune: CommandLine) -> None:
@@ -252,6 +255,17 @@ def test_interrupted_it_keeps_what_was_measured_and_says_what_is_known(
     assert commtune.query("SELECT COUNT(*) FROM runs WHERE state = 'running'") == [(0,)]
     assert commtune.query("SELECT COUNT(*) FROM locks") == [(0,)]
     assert commtune.left_over() == {}
+
+
+def test_interrupted_before_its_first_block_it_is_no_verification(commtune: CommandLine) -> None:
+    with commtune.start("verify", "small/real", "--time", "5min") as child:
+        assert child.stderr is not None
+        assert "blocks of 2 runs" in child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 130, err
+    assert "measured again in 0 blocks, interrupted" in out
+    assert commtune.query("SELECT COUNT(*) FROM verifications") == [(0,)]
 
 
 # compare

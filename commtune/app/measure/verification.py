@@ -8,12 +8,12 @@ from pathlib import Path
 
 from commtune.app.measure.past_verifications import measure_session_spread
 from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
-from commtune.app.profiles.best import profile_strength
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
+from commtune.db.queries.profiles import load_strength
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
@@ -26,6 +26,7 @@ from commtune.model import (
     Profile,
     Strength,
     Timing,
+    VerificationVerdict,
     Workload,
     content_key,
 )
@@ -137,7 +138,7 @@ def verify_profile(
     return VerificationResult(
         **vars(task),
         verification=found,
-        strength=profile_strength(answer.id, db),
+        strength=load_strength(db, answer.id),
         spread=spread,
         next_spread=measure_session_spread(stored.system.fingerprint, db),
     )
@@ -303,8 +304,10 @@ def _measure(
         phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))
         found = phase.run()
-        made = phase.record(task.answer.profile.name, found.finding, time.time())
-        store.add_verification(campaign_id, made)
+        is_conclusive = found.finding is not VerificationVerdict.UNDECIDED
+        if found.blocks or is_conclusive:  # Ctrl-C may have come before the first block
+            made = phase.record(task.answer.profile.name, found.finding, time.time())
+            store.add_verification(campaign_id, made)
         if task.changes:
             store.finish_campaign(campaign_id)
         return found

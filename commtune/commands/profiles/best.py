@@ -15,6 +15,7 @@ from commtune.app.profiles.answers import (
     not_measured,
     size_table,
     size_table_data,
+    verify_again,
 )
 from commtune.app.profiles.best import BestRow, Standing
 from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour, Support
@@ -146,6 +147,9 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
             points = tuple(point for point in likely.points if point.bytes == size)
             use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
             used.setdefault(use, likely)
+        elif row.standing is Standing.WITHDRAWN:
+            use += f" ({name} {describe_verdict(row.verdict)})"
+            used.setdefault(name, row)
         elif not row.standing.is_decided:
             use += f" ({INCONCLUSIVE} here)"
         unmeasured = (text.format_size(size), "", "", "unmeasured")
@@ -160,7 +164,7 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         rows = [[*row, place] for row, place in zip(rows, places, strict=True)]
     table = above + text.format_table(header, rows, right="size,default,candidate")
     settings = [
-        "\n".join([name, *(f"  {line}" for line in _settings_and_note(row))])
+        "\n".join([name, *(f"  {line}" for line in _settings_and_note(row) or [row.note])])
         for name, row in used.items()
     ]
     return "\n\n".join([table, *settings])
@@ -202,6 +206,8 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
+    if again := verify_again(row, called_as()):
+        lines.append(f"{again}{database_flag(db)}")
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 
 
@@ -253,6 +259,8 @@ def _use(row: BestRow, why: str) -> str:
     if row.verdict == Verdict.DEFAULT:
         return "keep the default"
     nearest = row.nearest_bytes
+    if row.verdict == Verdict.WITHDRAWN:
+        return f"keep the default ({why})"
     if nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain):
         return f"keep the default ({why})"
     return f"keep the default ({INCONCLUSIVE}: {why})"
@@ -297,5 +305,6 @@ def _finding(row: BestRow) -> str:
     if row.verdict == Verdict.FASTER:
         slowest = min(row.sure_points, key=lambda point: point.gain.low)
         return f"{describe_finding(slowest)}{at}"
-    shown = Verdict.DEFAULT if found is Standing.NONE else Verdict.UNDECIDED
+    decided = {Standing.NONE: Verdict.DEFAULT, Standing.WITHDRAWN: Verdict.WITHDRAWN}
+    shown = decided.get(found, Verdict.UNDECIDED)
     return f"keep the default, {describe_verdict(shown)}{at}"

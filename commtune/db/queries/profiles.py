@@ -128,7 +128,7 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
         if not evidence:
             raise DamagedRows(f"profile {ref}")
         row = found[0]
-        strength = read_strength(rows, row["id"])
+        strength = _read_strength(rows, row["id"])
     return ProfileAnswer(
         id=row["id"],
         campaign=row["campaign"],
@@ -191,8 +191,13 @@ def read_evidence(
     return found
 
 
-def read_strength(rows: Rows, number: int) -> Strength:
-    """Returns what the profile with this row number rests on."""
+def load_strength(db: str | None, number: int) -> Strength:
+    """Returns what the profile with this number rests on."""
+    with open_for_reading(db) as rows:
+        return _read_strength(rows, number)
+
+
+def _read_strength(rows: Rows, number: int) -> Strength:
     (found,) = read_rows(rows(_STRENGTH, {"id": number}), "profiles")
     names = ("pairs", "days", "sessions", "verifications", "last_finding", "last_verified")
     return Strength(**{name: found[name] for name in names}, nodes=found["node_count"])
@@ -225,9 +230,13 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def full_note(row: Mapping[str, Any]) -> str:
-    """Returns the note of a profile, with what its last verification found other than stated."""
+    """Returns the note of a profile, with what its last verification found other than stated.
+
+    That a speedup holds which was not proven is more than was stated.
+    """
     finding, note = row["last_finding"], row["note"]
-    if finding in (None, VerificationVerdict.HOLDS):
+    expected = (None,) if row["verdict"] == Verdict.LIKELY else (None, VerificationVerdict.HOLDS)
+    if finding in expected:
         return str(note)
     found = f"verified {format_day(row['last_verified'])}: {finding}"
     return "; ".join(filter(None, [found, note]))

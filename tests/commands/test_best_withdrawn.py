@@ -1,0 +1,98 @@
+"""``commtune best`` where a verification withdrew a profile: the default stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import database_values as given
+import pytest
+from stores import opened_store
+
+import commtune as ct
+from commtune.app.profiles.answers import answer_question
+from commtune.commands.profiles import best
+from commtune.formatting import format_day
+from commtune.model import DEFAULT, Configuration, Operation, VerificationVerdict
+
+KIB = 1024
+SMALL = Configuration({"MPIR_CVAR_Y": "2"})
+#: Later than any test runs, and so after the profile was made.
+FOUND = given.verification(profile="large", finding=VerificationVerdict.WORSE, ended_at=4e9)
+NOTE = f"verified {format_day(FOUND.ended_at)}: worse; steady"
+WHY = f"shm/large was withdrawn: {NOTE}"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """A campaign of two ranges, of which that of large messages was withdrawn."""
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    ends = {"small": (8, KIB), "large": (64 * KIB, KIB * KIB)}
+    settings = {"small": SMALL, "large": given.TUNED}
+    profiles = [
+        given.profile(
+            name, bytes_low=low, bytes_high=high, configuration=settings[name], guards=(),
+            points=(given.point(low, "all"), given.point(high, "all")),
+        )
+        for name, (low, high) in ends.items()
+    ]  # fmt: skip
+    with opened_store(url) as store:
+        campaign = given.begin(store)
+        store.save_profiles(campaign, profiles)
+        store.add_verification(campaign, FOUND)
+        yield url
+
+
+def said(url: str, size: str | None, capsys: pytest.CaptureFixture[str], **how: Any) -> str:
+    best.best_command("allreduce", size, db=url, **how)
+    return capsys.readouterr().out
+
+
+def test_the_table_has_sizes_of_a_withdrawn_profile(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = said(url, None, capsys)
+    (row,) = [line for line in table.splitlines() if line.startswith("64 KiB")]
+    assert row.endswith("  the default (shm/large withdrawn)")
+    assert f"\nshm/large\n  {NOTE}" in table
+    assert "SHM_EAGER" not in table
+
+
+def test_the_default_stays_at_a_size_of_a_withdrawn_profile(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = said(url, "64KiB", capsys).splitlines()
+    assert lines[0] == f"allreduce of 64 KiB, 2 ranks: keep the default ({WHY})"
+    assert "verify shm/large --db " in lines[-1]
+    (row,) = json.loads(said(url, "64KiB", capsys, json_output=True))
+    assert (row["answer"], row["reason"], row["why"]) == ("keep-default", "withdrawn", WHY)
+    assert row["environment"] == row["configuration"] == {}
+    told = answer_question(Operation.ALLREDUCE, 64 * KIB, {}, db=url)
+    assert told["message"] == f"keep the default ({WHY})"
+    assert told["hint"] == "measure it again: commtune verify shm/large"
+
+
+def test_a_withdrawn_neighbour_does_not_hide_the_other(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = said(url, "4KiB", capsys).splitlines()
+    assert "the neighbours disagree" in lines[0]
+    assert "1 KiB: shm/small" in lines
+    assert f"64 KiB: keep the default ({WHY})" in lines
+
+
+def test_the_api_answers_without_the_settings_of_a_withdrawn_profile(url: str) -> None:
+    with ct.open_store(url) as store:
+        found = store.best("allreduce", "64KiB")
+        assert (found.verdict, found.configuration, found.environment) == (
+            "withdrawn",
+            DEFAULT,
+            {},
+        )
+        between = store.best("allreduce", "4KiB").neighbours
+        assert {size: one.configuration for size, one in between.items()} == {
+            KIB: SMALL,
+            64 * KIB: DEFAULT,
+        }
