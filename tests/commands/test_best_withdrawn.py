@@ -83,6 +83,25 @@ def test_a_withdrawn_neighbour_does_not_hide_the_other(
     assert f"64 KiB: keep the default ({WHY})" in lines
 
 
+def test_the_same_settings_for_all_sizes_are_withdrawn_at_these_sizes(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = tuple(given.point(size, "all") for size in (8, 64 * KIB, KIB * KIB))
+    whole = given.profile("all-sizes", bytes_low=8, points=points, guards=())
+    with opened_store(url) as store:
+        campaign = given.begin(store)
+        large = given.profile("large", bytes_low=64 * KIB, points=points[1:], guards=())
+        store.save_profiles(campaign, [large, whole])
+        rows = json.loads(said(url, "64KiB", capsys, json_output=True))
+        assert [one["verdict"] for one in rows] == ["withdrawn", "withdrawn"]
+        why = f"large has the same settings, {NOTE.removesuffix('; steady')}"
+        assert rows[1]["why"] == f"shm/all-sizes was withdrawn: {why}"
+        assert said(url, "8", capsys).startswith("allreduce of 8 B, 2 ranks: shm/all-sizes\n")
+        held = given.verification(profile="all-sizes", ended_at=FOUND.ended_at + 1)
+        store.add_verification(campaign, held)
+    assert said(url, "64KiB", capsys).startswith("allreduce of 64 KiB, 2 ranks: shm/all-sizes\n")
+
+
 def test_the_api_answers_without_the_settings_of_a_withdrawn_profile(url: str) -> None:
     with ct.open_store(url) as store:
         found = store.best("allreduce", "64KiB")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from commtune.db.connection.location import Rows
@@ -30,7 +32,7 @@ from commtune.db.queries.profiles import (
 )
 from commtune.db.records import BestRow
 from commtune.errors import NoAnswer
-from commtune.formatting import format_count, format_size
+from commtune.formatting import format_count, format_day, format_size
 from commtune.model import DEFAULT, Conditions, Verdict
 
 #: The most profiles for one question: more than anybody has, so that no old proof is missed.
@@ -176,12 +178,12 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     found = read_rows(rows(statement, {}), "profiles", are_shared=True)
     evidence = _evidence_for(rows, found, _held(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
-    return [
-        _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes)
-        for row in found
-        # Damage was reported. A part of the evidence gives no answer.
-        if row["id"] in evidence and row["campaign_id"] in measured
+    # Damage was reported. A part of the evidence gives no answer.
+    whole = [row for row in found if row["id"] in evidence and row["campaign_id"] in measured]
+    answers = [
+        _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes) for row in whole
     ]
+    return [*map(partial(_withdraw_with, _withdrawn(whole)), whole, answers)]
 
 
 def measured_sizes(db: str | None, op: str, campaign: str | None = None) -> list[int]:
@@ -250,6 +252,33 @@ def _best_row(
             if point["bytes"] == nearest and not point["is_guard"]
         ),
     )
+
+
+def _withdrawn(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns those of profiles that were withdrawn, the last one first."""
+    found = [row for row in rows if row["last_finding"] in ("gone", "worse")]
+    return sorted(found, key=lambda row: row["last_verified"], reverse=True)
+
+
+def _withdraw_with(
+    withdrawn: Iterable[Mapping[str, Any]], row: Mapping[str, Any], answer: BestRow
+) -> BestRow:
+    """Returns an answer as withdrawn if another one with its settings was, at the same size.
+
+    A campaign often has the settings of one range for all sizes, too. What was found of them
+    counts for both, until the answer's own profile is verified.
+    """
+    size = answer.nearest_bytes
+    for other in withdrawn if answer.verdict == Verdict.FASTER and size is not None else ():
+        same = all(other[name] == row[name] for name in ("campaign_id", "environment"))
+        is_about = other["bytes_low"] <= size <= other["bytes_high"]
+        if same and is_about and (row["last_verified"] or 0.0) < other["last_verified"]:
+            day = format_day(other["last_verified"])
+            note = (
+                f"{other['name']} has the same settings, verified {day}: {other['last_finding']}"
+            )
+            return replace(answer, verdict=Verdict.WITHDRAWN, configuration=DEFAULT, note=note)
+    return answer
 
 
 def size_distance(one: int, other: int) -> float:
