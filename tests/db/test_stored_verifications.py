@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import database_values as given
 import pytest
 from best_rows import best_profiles
+from sqlalchemy import text
+from stores import opened_store
 
 from commtune.app.profiles.use import export_profile
+from commtune.db.queries import profiles
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
@@ -103,3 +107,16 @@ def test_a_profile_stays_withdrawn_when_another_one_changes(store: Store) -> Non
     after = {one.name: one for one in given.profiles_of(store)}
     assert after[large.name] == replace(before, verdict=Verdict.WITHDRAWN)
     assert after["small"].created > before.created
+
+
+def test_the_runs_of_each_verification_are_found_by_an_index(tmp_path: Path) -> None:
+    """A profile that is verified every night has thousands of runs behind it."""
+    counted = (profiles.DAYS, profiles.SESSIONS, profiles.NODES)
+    statements = [f"SELECT {one} FROM profiles p WHERE p.id = :id" for one in counted]
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    with opened_store(url) as opened, opened.database.read() as connection:
+        for statement in (profiles._SEEN, *statements):
+            plan = connection.execute(text(f"EXPLAIN QUERY PLAN {statement}"), {"id": 1})
+            steps = [row.detail for row in plan if row.detail.startswith("SEARCH r ")]
+            assert len(steps) == 2, statement
+            assert "phase=? AND block>? AND block<?" in steps[1]

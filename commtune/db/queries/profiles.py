@@ -34,20 +34,25 @@ HINTED = 6
 #: The largest integer of SQLite.
 LARGEST = 2**63 - 1
 
-#: The verifications of a profile since it was made, under the conditions of its campaign.
-VERIFIED = """FROM verifications v
-  WHERE v.campaign_id = p.campaign_id AND v.configuration_id = p.configuration_id
+_IS_OF_PROFILE = """v.campaign_id = p.campaign_id AND v.configuration_id = p.configuration_id
     AND v.profile = p.name AND v.ended_at > p.created"""
+#: The verifications of a profile since it was made, under the conditions of its campaign.
+VERIFIED = f"FROM verifications v WHERE {_IS_OF_PROFILE}"
 #: The last of these that came to a finding.
 LAST = f"(SELECT v.{{}} {VERIFIED} AND v.finding <> 'undecided' ORDER BY v.id DESC LIMIT 1)"
 IS_WITHDRAWN = f"COALESCE({LAST.format('finding')}, '') IN ('gone', 'worse')"
 
-#: The runs that confirmed a profile, and those of verifications that found that it holds.
-_BEHIND = f"""FROM runs r
-  WHERE r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
-    AND r.outcome = 'ok' AND (r.phase = 'confirm' OR r.phase = 'verify' AND EXISTS (
-      SELECT 1 {VERIFIED} AND v.finding = 'holds'
-        AND r.block BETWEEN v.first_block AND v.last_block))"""
+#: The runs that confirmed a profile, and those of verifications that found that it holds. CROSS
+#: JOIN keeps the order in which SQLite finds the runs of each verification by an index.
+_IS_BEHIND = """r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
+    AND r.outcome = 'ok'"""
+_CONFIRMING = f"{_IS_BEHIND} AND r.phase = 'confirm'"
+_VERIFYING = f"""{_IS_OF_PROFILE} AND v.finding = 'holds'
+    AND {_IS_BEHIND} AND r.phase = 'verify' AND r.block BETWEEN v.first_block AND v.last_block"""
+_BEHIND = f"""FROM (
+  SELECT r.started_at, r.session, r.nodes FROM runs r WHERE {_CONFIRMING}
+  UNION ALL SELECT r.started_at, r.session, r.nodes
+  FROM verifications v CROSS JOIN runs r WHERE {_VERIFYING}) r"""
 _CONFIRMED = f"(SELECT COUNT(DISTINCT {{what}}) {_BEHIND})"
 
 #: A comma-separated list of names up to its last comma: all characters after it are trimmed.
@@ -62,14 +67,21 @@ NODES = f"""(WITH RECURSIVE lists(names) AS (
 PAIRS = """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
       AND NOT x.is_guard AND x.speed = 'all')"""
 # CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
-DAYS = _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)")
+_DAY = "ROUND(r.started_at / 86400 - 0.5)"
+DAYS = _CONFIRMED.format(what=_DAY)
 SESSIONS = _CONFIRMED.format(what="r.session")
 
 _STRENGTH = f"""
-SELECT p.id, COALESCE({PAIRS}, 0) AS pairs, {DAYS} AS days, {SESSIONS} AS sessions,
-       {NODES} AS node_count, (SELECT COUNT(*) {VERIFIED}) AS verifications,
+SELECT p.id, COALESCE({PAIRS}, 0) AS pairs, (SELECT COUNT(*) {VERIFIED}) AS verifications,
        {LAST.format("finding")} AS last_finding, {LAST.format("ended_at")} AS last_verified
 FROM profiles p WHERE p.id = :id
+"""
+#: The runs behind a profile, in one reading; filters count days, sessions and nodes one by one.
+_SEEN = f"""
+SELECT p.id, CAST({_DAY} AS INTEGER) AS days, r.session, r.nodes AS node_names
+FROM profiles p CROSS JOIN runs r WHERE p.id = :id AND {_CONFIRMING}
+UNION SELECT p.id, CAST({_DAY} AS INTEGER) AS days, r.session, r.nodes AS node_names
+FROM profiles p CROSS JOIN verifications v CROSS JOIN runs r WHERE p.id = :id AND {_VERIFYING}
 """
 
 PROFILE = f"""
@@ -199,8 +211,14 @@ def load_strength(db: str | None, number: int) -> Strength:
 
 def _read_strength(rows: Rows, number: int) -> Strength:
     (found,) = read_rows(rows(_STRENGTH, {"id": number}), "profiles")
-    names = ("pairs", "days", "sessions", "verifications", "last_finding", "last_verified")
-    return Strength(**{name: found[name] for name in names}, nodes=found["node_count"])
+    seen = read_rows(rows(_SEEN, {"id": number}), "runs behind profile")
+    names = ("pairs", "verifications", "last_finding", "last_verified")
+    return Strength(
+        **{name: found[name] for name in names},
+        days=len({row["days"] for row in seen}),
+        sessions=len({row["session"] for row in seen}),
+        nodes=len({name for row in seen for name in (row["node_names"] or "").split(",")}),
+    )
 
 
 def write_numbers(numbers: Iterable[int]) -> str:

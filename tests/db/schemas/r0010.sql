@@ -275,7 +275,7 @@ CREATE INDEX ix_jobs_open ON jobs (campaign_id, prepared_at) WHERE stage <> 'ove
 CREATE INDEX ix_profiles_best ON profiles (operation, created, id, bytes_low, bytes_high);
 CREATE INDEX ix_profiles_ranges ON profiles (operation, campaign_id, bytes_low, bytes_high, verdict);
 CREATE INDEX ix_verifications_profile ON verifications (campaign_id, configuration_id, profile, id, finding);
-CREATE INDEX ix_runs_configuration ON runs (campaign_id, configuration_id);
+CREATE INDEX ix_runs_configuration ON runs (campaign_id, configuration_id, phase, block);
 CREATE INDEX ix_runs_campaign ON runs (campaign_id, id);
 CREATE INDEX ix_runs_campaign_state ON runs (campaign_id, state, outcome, wall_s, started_at, id);
 CREATE VIEW results AS 
