@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import database_values as given
@@ -17,6 +18,7 @@ from commtune.db.queries.profiles import load_profiles
 from commtune.db.storage.store import Store
 from commtune.model import Interval, PointEvidence, Verdict, VerificationVerdict
 from commtune.model.conclusion import Conclusion
+from commtune.model.profile import ALL_SIZES
 from commtune.report.figures.evidence import _ticks
 from commtune.report.points import size_points
 from commtune.report.recommendations import (
@@ -115,13 +117,16 @@ def test_what_later_phases_made_was_not_tried_by_the_search(store: Store, url: s
 
 def test_what_was_withdrawn_is_not_recommended(store: Store, url: str) -> None:
     campaign_id = Made(trials=5).store(store)
+    ranges = load_profiles(url, "made-up")
+    whole = [replace(one, name=ALL_SIZES) for one in ranges if one.verdict is Verdict.FASTER][:1]
+    store.save_profiles(campaign_id, [*ranges, *whole])
 
     def cards() -> list[bool]:
         record = read_record(store, url, describe_campaign(url, "made-up"))
         found = answer_cards(record, size_points(record))
         return [bool(card.configuration or card.command) for card in found]
 
-    assert any(cards())
+    assert cards()[-1]
     for profile in load_profiles(url, "made-up"):
         worse = given.verification(
             profile=profile.name,
