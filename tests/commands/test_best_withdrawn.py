@@ -9,6 +9,7 @@ from typing import Any
 
 import database_values as given
 import pytest
+from service_client import TOKEN, served_at
 from stores import opened_store
 
 import commtune as ct
@@ -81,6 +82,18 @@ def test_a_withdrawn_neighbour_does_not_hide_the_other(
     assert "the neighbours disagree" in lines[0]
     assert "1 KiB: shm/small" in lines
     assert f"64 KiB: keep the default ({WHY})" in lines
+
+
+def test_a_service_answers_the_same_and_is_not_named_where_it_measures_nothing(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_TOKEN", TOKEN)
+    with served_at(url.removeprefix("sqlite:///")) as printed:
+        address = printed.partition("/?")[0]
+        asked: list[str | None] = [None, "64KiB", "4KiB"]
+        for size in asked:
+            local, served = (said(where, size, capsys) for where in (url, address))
+            assert served == local.replace(f" --db {url}", "")
 
 
 def test_the_same_settings_for_all_sizes_are_withdrawn_at_these_sizes(

@@ -207,19 +207,23 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
     if again := verify_again(row, called_as()):
-        lines.append(f"{again}{database_flag(db)}")
+        lines.append(f"{again}{_own_database(db)}")
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 
 
 def _likely(found: LikelyProfile, db: str | None) -> list[str]:
     """What is likely where the default stays, and what would tell."""
     reference = shlex.quote(found.profile)
-    there = database_flag(db)
     return [
         found.note,
-        f"  {called_as()} verify {reference}{there}",
-        f"  {called_as()} export {reference} --accept likely{there}",
+        f"  {called_as()} verify {reference}{_own_database(db)}",
+        f"  {called_as()} export {reference} --accept likely{database_flag(db)}",
     ]
+
+
+def _own_database(db: str | None) -> str:
+    """The option for a command that measures, where the database is: a service takes no runs."""
+    return "" if is_service(database_url(db)) else database_flag(db)
 
 
 def _disagreement(neighbours: Iterable[Neighbour]) -> Iterator[str]:
