@@ -15,6 +15,7 @@ from stores import opened_store
 import commtune as ct
 from commtune.app.profiles.answers import answer_question
 from commtune.commands.profiles import best
+from commtune.db.queries.profiles import load_profile, load_profiles
 from commtune.formatting import format_day
 from commtune.model import DEFAULT, Configuration, Operation, VerificationVerdict
 
@@ -110,9 +111,13 @@ def test_the_same_settings_for_all_sizes_are_withdrawn_at_these_sizes(
         why = f"large has the same settings, {NOTE.removesuffix('; steady')}"
         assert rows[1]["why"] == f"shm/all-sizes was withdrawn: {why}"
         assert said(url, "8", capsys).startswith("allreduce of 8 B, 2 ranks: shm/all-sizes\n")
+        notes = [load_profile(url, "shm/all-sizes").profile.note]
+        notes += [one.note for one in load_profiles(url, "shm") if one.name == "all-sizes"]
+        assert notes == [NOTE.replace(": worse", " as large: worse")] * 2
         held = given.verification(profile="all-sizes", ended_at=FOUND.ended_at + 1)
         store.add_verification(campaign, held)
     assert said(url, "64KiB", capsys).startswith("allreduce of 64 KiB, 2 ranks: shm/all-sizes\n")
+    assert load_profile(url, "shm/all-sizes").profile.note == "steady"
 
 
 def test_the_api_answers_without_the_settings_of_a_withdrawn_profile(url: str) -> None:

@@ -139,7 +139,11 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
         evidence = read_evidence(rows, [row["id"] for row in found])
         if not evidence:
             raise DamagedRows(f"profile {ref}")
-        row = found[0]
+        of_campaign = rows(
+            f"{PROFILE.format(more='')} WHERE p.campaign_id = :campaign AND {IS_WITHDRAWN}",
+            {"campaign": found[0]["campaign_id"]},
+        )
+        row = _with_parts(found[0], read_rows(of_campaign, "profiles"))
         strength = _read_strength(rows, row["id"])
     return ProfileAnswer(
         id=row["id"],
@@ -159,7 +163,8 @@ def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) 
     wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
     with open_for_reading(db) as rows:
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
-        found = {row["id"]: row for row in read_rows(stored, "profiles")}
+        known = read_rows(stored, "profiles")
+        found = {row["id"]: _with_parts(row, known) for row in known}
         evidence = read_evidence(rows, list(found))
     return [_whole(found[number], points, with_details) for number, points in evidence.items()]
 
@@ -258,6 +263,29 @@ def full_note(row: Mapping[str, Any]) -> str:
         return str(note)
     found = f"verified {format_day(row['last_verified'])}: {finding}"
     return "; ".join(filter(None, [found, note]))
+
+
+def _with_parts(
+    row: Mapping[str, Any], of_campaign: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Returns a profile with a note on narrower ones with its settings that were withdrawn.
+
+    Until the profile is verified itself, it is what is known of these sizes.
+
+    Args:
+        of_campaign: the profiles of its campaign, at least those that were withdrawn.
+    """
+    settings = ("environment", "operation")
+    parts = [
+        f"verified {format_day(one['last_verified'])} as {one['name']}: {one['last_finding']}"
+        for one in of_campaign
+        if one["id"] != row["id"]
+        and one["verdict"] == Verdict.WITHDRAWN
+        and all(one[name] == row[name] for name in settings)
+        and row["bytes_low"] <= one["bytes_low"] <= one["bytes_high"] <= row["bytes_high"]
+        and (row["last_verified"] or 0.0) < (one["last_verified"] or 0.0)
+    ]
+    return {**row, "note": "; ".join(filter(None, [*parts, row["note"]]))}
 
 
 def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:
