@@ -257,17 +257,6 @@ def test_interrupted_it_keeps_what_was_measured_and_says_what_is_known(
     assert commtune.left_over() == {}
 
 
-def test_interrupted_before_its_first_block_it_is_no_verification(commtune: CommandLine) -> None:
-    with commtune.start("verify", "small/real", "--time", "5min") as child:
-        assert child.stderr is not None
-        assert "blocks of 2 runs" in child.stderr.readline()
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=PATIENCE_S)
-    assert child.returncode == 130, err
-    assert "measured again in 0 blocks, interrupted" in out
-    assert commtune.query("SELECT COUNT(*) FROM verifications") == [(0,)]
-
-
 # compare
 
 WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8,64KiB", "--time", "2s")

@@ -26,7 +26,6 @@ from commtune.model import (
     Profile,
     Strength,
     Timing,
-    VerificationVerdict,
     Workload,
     content_key,
 )
@@ -304,8 +303,7 @@ def _measure(
         phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))
         found = phase.run()
-        is_conclusive = found.finding is not VerificationVerdict.UNDECIDED
-        if found.blocks or is_conclusive:  # Ctrl-C may have come before the first block
+        if found.counts:
             made = phase.record(task.answer.profile.name, found.finding, time.time())
             store.add_verification(campaign_id, made)
         if task.changes:
