@@ -53,7 +53,7 @@ def describe_strength(strength: Strength) -> str:
     seen = ", ".join(text.format_count(count, what) for what, count in counts.items())
     rests_on = f"{text.format_count(strength.pairs, 'pair')} or more at each size; {seen}"
     if not strength.verifications:
-        return f"{rests_on}; not verified yet"
+        return f"{rests_on}; no verification"
     last = ""
     if strength.last_finding is not None and strength.last_verified is not None:
         last = f", last {text.format_day(strength.last_verified)}: {strength.last_finding}"

@@ -13,7 +13,7 @@ from commtune.db.connection.location import database_url, is_service, shown_url
 from commtune.db.queries import results
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.summaries import list_summaries
-from commtune.db.records import CampaignSummary
+from commtune.db.records import BestRow, CampaignSummary
 from commtune.documents.quantities import parse_bytes
 from commtune.errors import InvalidValue, UserError
 from commtune.export.tables import in_groups
@@ -159,9 +159,9 @@ class Store:
     ) -> Profile:
         """Returns the best known profile for an operation and a message size.
 
-        Its configuration is empty if the default is best. For a size that was not measured, it is
-        the best at the nearest measured size, and its ``neighbours`` are set. If ``support`` says
-        that they disagree, it is unknown which of them is best.
+        Its configuration is empty if the default is best, or if it was withdrawn. For a size that
+        was not measured, it is the best at the nearest measured size, and its ``neighbours`` are
+        set. If ``support`` says that they disagree, it is unknown which of them is best.
 
         Args:
             operation: as for ``commtune best``: ``broadcast``, ``bcast``, ...
@@ -188,10 +188,14 @@ class Store:
         (found,), _ = best_answers(known, size, filters, self.url)
         likely = found.accept_likely().accepted if accept_likely else None
         return replace(
-            self.profile(likely.profile if likely else found.row.id),
+            self.profile(likely.profile) if likely else self._answer(found.row),
             support=str(found.support),
-            neighbours={one.bytes: self.profile(one.row.id) for one in found.neighbours},
+            neighbours={one.bytes: self._answer(one.row) for one in found.neighbours},
         )
+
+    def _answer(self, row: BestRow) -> Profile:
+        # An answer that was withdrawn has no settings; the stored profile keeps them.
+        return replace(self.profile(row.id), configuration=row.configuration)
 
     def cancel(self, campaign: str, *, control_token: str | None = None) -> str:
         """Ends a campaign like ``commtune cancel``; returns what was ended, in words.

@@ -100,11 +100,12 @@ class Standing(StrEnum):
     GAIN = "gain shown"
     NONE = "gain ruled out"
     OPEN = "undecided"
+    WITHDRAWN = "withdrawn"
 
     @property
     def is_decided(self) -> bool:
         """Whether no more runs are needed for a decision."""
-        return self is not Standing.OPEN
+        return self in (Standing.GAIN, Standing.NONE)
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ class BestRow(StoredProfile):
     @cached_property
     def standing(self) -> Standing:
         """What it shows at this size: a profile may gain at only some sizes of its range."""
+        if self.verdict == model.Verdict.WITHDRAWN:
+            return Standing.WITHDRAWN
         if self.verdict == model.Verdict.FASTER:
             shown = any(point.verdict is model.Verdict.FASTER for point in self.sure_points)
             return Standing.GAIN if shown else Standing.OPEN

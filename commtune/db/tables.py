@@ -220,7 +220,8 @@ RUNS = sa.Table(
     sa.Column("distance", sa.Text),
     sa.Column("end_s", sa.Double()),
     sa.Index("ix_runs_campaign", "campaign_id", "id"),
-    sa.Index("ix_runs_configuration", "campaign_id", "configuration_id"),
+    # For the runs behind a profile, and those of each of its verifications.
+    sa.Index("ix_runs_configuration", "campaign_id", "configuration_id", "phase", "block"),
     # A covering index for the counts of runs and sums of their times.
     sa.Index(
         "ix_runs_campaign_state", "campaign_id", "state", "outcome", "wall_s", "started_at", "id"

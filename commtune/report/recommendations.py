@@ -41,10 +41,12 @@ def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[_
 
 
 def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
-    """Merges neighbouring ranges with the same configuration."""
+    """Merges neighbouring ranges with the same configuration and verdict."""
     found: list[tuple[Profile, ...]] = []
     for profile in profiles:
-        if found and found[-1][-1].configuration == profile.configuration:
+        last = found[-1][-1] if found else None
+        same = (profile.configuration, profile.verdict)
+        if last is not None and (last.configuration, last.verdict) == same:
             found[-1] = (*found[-1], profile)
         else:
             found.append((profile,))
@@ -76,6 +78,11 @@ def _card(
 def _one(record: CampaignRecord) -> _AnswerCard:
     profile = record.one
     assert profile is not None
+    if profile.verdict is Verdict.WITHDRAWN:
+        return _AnswerCard(
+            "The one environment for all sizes was withdrawn: it is not recommended.",
+            (f"{_capitalize(profile.note)}.",),
+        )
     judged = [p for p in profile.points if p.gain.pairs >= FEWEST_PAIRS]
     hurt = [p for p in judged if p.is_slower]
     sizes = ", ".join(dict.fromkeys(formatting.format_size(p.bytes) for p in hurt))

@@ -12,7 +12,7 @@ from commtune.app.campaigns.listing import list_systems
 from commtune.app.profiles.answers import size_table
 from commtune.app.profiles.explained import Explained
 from commtune.errors import NoAnswer, UnknownName
-from commtune.model import Operation
+from commtune.model import Operation, Verdict
 from commtune.service import parameters as given
 from commtune.service.rendering import evidence_table, is_shown, point_rows, render_page
 from commtune.service.replies import Reply
@@ -41,6 +41,8 @@ class _Side:
                      "nothing": said, "low": 1.0, "high": 1.0}]  # fmt: skip
         row = found.row
         settings = " ".join(f"{name}={value}" for name, value in row.configuration.items())
+        if row.verdict == Verdict.WITHDRAWN:
+            settings = f"the default ({row.name} withdrawn)"
         where = f"{row.campaign}, {text.format_ranks(row.ranks, row.nodes)}, {row.backend}"
         return point_rows(row.points, self.letter, more=(settings or "the default", where))
 

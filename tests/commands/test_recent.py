@@ -17,7 +17,7 @@ from commtune.commands.campaigns.status import status_command
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
-from commtune.model import Outcome
+from commtune.model import Outcome, VerificationVerdict
 
 NOW = datetime(2026, 11, 23, 7, 0)
 
@@ -51,6 +51,16 @@ def test_a_night_that_went_well(store: Store, capsys: pytest.CaptureFixture[str]
     assert campaign.startswith("night: finished ")
     assert "night/allreduce-65536-1048576: " in result
     assert re.search(r"\d+\.\d+x to \d+\.\d+x \(\d+\.\d+x, 8 pairs\) at .*", result)
+
+
+def test_a_profile_that_was_withdrawn_at_night_is_counted(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = ran(store, "night", Outcome.OK)
+    store.save_profiles(number, [given.profile()])
+    store.add_verification(number, given.verification(finding=VerificationVerdict.WORSE))
+    _, printed = said(store, capsys)
+    assert "  keep the default; 1 profile withdrawn" in printed.splitlines()
 
 
 def test_what_stopped_comes_first_and_asks_for_somebody(

@@ -10,6 +10,7 @@ import database_values as given
 import pytest
 from made_up_runs import made_up_run
 
+from commtune.app.campaigns import tuning
 from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
@@ -274,3 +275,13 @@ def test_one_environment_against_several_is_printed_without_figures() -> None:
     answers = {"one": range_, "ranges": [range_, range_], "trade_off": trade}
     (said,) = summary._conclusions(load_model(Conclusion, {"answers": answers}))
     assert said.endswith("says what all-sizes gives up against a profile for each range")
+
+
+def test_what_a_verification_withdrew_is_not_recommended_again() -> None:
+    found = given.profile(points=(given.point(1024, "all"),))
+    stored = replace(found, verdict=Verdict.WITHDRAWN, note="verified 2026-11-28: worse")
+    result = tuning._as_verified(report(found), [stored])
+    lines = summary.campaign_summary(plan("nodes: 1"), result, where="db", again="again")
+    assert "the default, allreduce-large was withdrawn" in lines
+    assert "1 KiB to 1 MiB: verified 2026-11-28: worse" in lines
+    assert "commtune export" not in lines and "SHM_EAGER" not in lines

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import database_values as given
 import pytest
 from best_rows import best_profiles
+from sqlalchemy import text
+from stores import opened_store
 
 from commtune.app.profiles.use import export_profile
+from commtune.db.queries import profiles
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
 from commtune.errors import ExportRefused, NoAnswer
 from commtune.formatting import format_day
-from commtune.model import Phase, Strength, Verdict, VerificationVerdict
+from commtune.model import DEFAULT, Phase, Strength, Verdict, VerificationVerdict
 
 
 def test_verifications_that_hold_make_a_profile_stronger(url: str, store: Store) -> None:
@@ -58,10 +62,9 @@ def test_a_profile_that_was_found_harmful_or_useless_is_withdrawn(
     store.add_verification(campaign, found)
     store.add_verification(campaign, replace(found, finding=VerificationVerdict.UNDECIDED))
     day = format_day(found.ended_at)
-    withdrawn = f"keep the default.*shm/allreduce-large was withdrawn .verified {day}: {finding};"
-    with pytest.raises(NoAnswer, match=withdrawn) as refused:
-        best_profiles(url, "allreduce", 4096, **asked)
-    assert refused.value.hint == "measure it again: commtune verify shm/allreduce-large"
+    (row,) = best_profiles(url, "allreduce", 4096, **asked)
+    assert (row.verdict, row.configuration) == ("withdrawn", DEFAULT)
+    assert row.note == f"verified {day}: {finding}; steady"
     assert load_profile(url, "shm/allreduce-large").profile.verdict is Verdict.WITHDRAWN
     assert [one.verdict for one in find_profiles(url, "shm")] == ["withdrawn"]
     assert [one.best for one in list_summaries(url) if one.name == "shm"] == [None]
@@ -70,6 +73,15 @@ def test_a_profile_that_was_found_harmful_or_useless_is_withdrawn(
     store.add_verification(campaign, replace(found, finding=VerificationVerdict.HOLDS))
     (row,) = best_profiles(url, "allreduce", 4096, **asked)
     assert (row.verdict, row.note) == ("faster", "steady")
+
+
+def test_a_likely_profile_says_that_it_holds(url: str, store: Store) -> None:
+    campaign = given.begin(store)
+    store.save_profiles(campaign, [given.profile(verdict=Verdict.LIKELY)])
+    store.add_verification(campaign, held := given.verification())
+    found = load_profile(url, "shm/allreduce-large").profile
+    assert found.verdict is Verdict.LIKELY
+    assert found.note == f"verified {format_day(held.ended_at)}: holds; steady"
 
 
 def test_a_profile_that_was_confirmed_again_is_not_withdrawn(url: str, store: Store) -> None:
@@ -81,3 +93,30 @@ def test_a_profile_that_was_confirmed_again_is_not_withdrawn(url: str, store: St
     store.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
     (row,) = best_profiles(url, "allreduce", 4096, ranks=2, campaign="shm")
     assert row.verdict == "faster"
+
+
+def test_a_profile_stays_withdrawn_when_another_one_changes(store: Store) -> None:
+    campaign = given.begin(store)
+    large, small = given.profile(), given.profile("small", bytes_low=8, bytes_high=8)
+    store.save_profiles(campaign, [large, small])
+    (before,) = [one for one in given.profiles_of(store) if one.name == large.name]
+    gone = given.verification(finding=VerificationVerdict.GONE, ended_at=before.created + 1e-3)
+    store.add_verification(campaign, gone)
+    time.sleep(2e-3)
+    store.save_profiles(campaign, [large, replace(small, note="changed")])
+    after = {one.name: one for one in given.profiles_of(store)}
+    assert after[large.name] == replace(before, verdict=Verdict.WITHDRAWN)
+    assert after["small"].created > before.created
+
+
+def test_the_runs_of_each_verification_are_found_by_an_index(tmp_path: Path) -> None:
+    """A profile that is verified every night has thousands of runs behind it."""
+    counted = (profiles.DAYS, profiles.SESSIONS, profiles.NODES)
+    statements = [f"SELECT {one} FROM profiles p WHERE p.id = :id" for one in counted]
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    with opened_store(url) as opened, opened.database.read() as connection:
+        for statement in statements:
+            plan = connection.execute(text(f"EXPLAIN QUERY PLAN {statement}"), {"id": 1})
+            steps = [row.detail for row in plan if row.detail.startswith("SEARCH r ")]
+            assert len(steps) == 2, statement
+            assert "phase=? AND block>? AND block<?" in steps[1]

@@ -8,16 +8,20 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import database_values as given
 import pytest
 from command_line import CACHE, CommandLine
 from components import require_component
 from rule_campaigns import ALGORITHMS, INTEL, KIB, MPICH, OPENMPI, WHEELS, Made, make
+from stores import opened_store
 from tracing_runs import traced_on
 
 from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules
 from commtune.app.profiles.rule_verification import prove_rules, verify_rules
 from commtune.commands.profiles.verify import verify_command
+from commtune.db.queries.profiles import load_profiles
 from commtune.errors import ExportRefused, UserError
+from commtune.model import Profile, VerificationVerdict
 
 
 @pytest.fixture(params=["openmpi", "mpich", "intel-mpi"])
@@ -68,6 +72,29 @@ def test_intel_mpi_executes_rules_at_every_size_and_above_and_below(tmp_path: Pa
     )
     assert file.fingerprints[512] == small.fingerprints[512] != large.fingerprints[512]
     assert file.fingerprints[sizes[1]] == large.fingerprints[sizes[1]]
+
+
+def test_a_file_outlives_a_finding_that_changes_no_rule(tmp_path: Path) -> None:
+    traced_on(WHEELS["mpich"], tmp_path / "unused")
+    made = make("mpich", tmp_path)
+    small, large = load_profiles(made.database, "small")
+
+    def find(profile: Profile, finding: VerificationVerdict) -> None:
+        found = given.verification(
+            profile=profile.name, configuration=profile.configuration, finding=finding
+        )
+        with opened_store(made.database) as store:
+            store.add_verification(1, found)
+
+    find(small, VerificationVerdict.WEAKER)
+    assert read_rules(made.file, db=made.database).table.operations == ("allreduce",)
+    find(small, VerificationVerdict.GONE)
+    with pytest.raises(UserError, match="is not what the export writes"):
+        read_rules(made.file, db=made.database)
+    find(large, VerificationVerdict.WORSE)
+    with pytest.raises(ExportRefused, match=r"was withdrawn .verified ") as refused:
+        read_rules(made.file, db=made.database)
+    assert refused.value.hint.startswith("measure it again: commtune verify small/allreduce-")
 
 
 def test_a_file_that_leaves_sizes_to_intel_mpi_is_refused(tmp_path: Path) -> None:

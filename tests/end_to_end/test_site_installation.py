@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import database_values as given
 import pytest
 from command_line import CACHE, CommandLine
 from module_systems import (
@@ -15,10 +16,13 @@ from module_systems import (
     require_system,
 )
 from rule_campaigns import Made, make
+from stores import opened_store
 from tracing_runs import traced_on
 
 from commtune.app.profiles.rule_files import find_library, read_rules
 from commtune.app.profiles.rule_verification import prove_rules
+from commtune.db.queries.profiles import load_profiles
+from commtune.model import Profile, VerificationVerdict
 
 _LINES = {"lmod": lmod_line, "modules": modules_line}
 
@@ -68,6 +72,31 @@ def test_users_load_what_was_installed(made: Made) -> None:
         assert one["MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"] == "ring"
     commtune.succeed("uninstall", "--system-wide", "site")
     assert list(site.iterdir()) == []
+
+
+def test_modules_of_withdrawn_profiles_are_removed_or_named(made: Made) -> None:
+    commtune = _line(made)
+    commtune.succeed("install", "small", "--system-wide", "site")
+
+    def withdraw(profile: Profile) -> None:
+        worse = given.verification(
+            profile=profile.name,
+            configuration=profile.configuration,
+            finding=VerificationVerdict.WORSE,
+        )
+        with opened_store(made.database) as store:
+            store.add_verification(1, worse)
+
+    small, large = load_profiles(made.database, "small")
+    withdraw(small)
+    said = commtune.succeed("install", "small", "--system-wide", "site")
+    assert f"left out: {small.name}: profile {small.name} was withdrawn (verified " in said.out
+    assert f"module load commtune-small/{small.name}" not in said.out
+    assert not [*made.folder.glob(f"site/modulefiles/*/{small.name}*")]
+    withdraw(large)
+    refused = commtune("install", "small", "--system-wide", "site")
+    assert refused.code == 2
+    assert "what was installed before is still there: commtune uninstall small" in refused.err
 
 
 def test_what_cannot_be_installed_is_told(made: Made) -> None:

@@ -134,10 +134,13 @@ def test_a_real_gain_holds_and_is_stored_with_its_campaign(commtune: CommandLine
 def test_what_is_worse_is_no_longer_recommended(commtune: CommandLine) -> None:
     assert verified(commtune, "small/broken", "--time", "2s")[0] == "worse"
     asked = commtune.succeed("best", "--op", "allreduce", "--bytes", "8", "--json")
-    assert "broken" not in {one["name"] for one in json.loads(asked.out)}
+    (broken,) = [one for one in json.loads(asked.out) if one["name"] == "broken"]
+    assert (broken["finding"], broken["configuration"]) == ("withdrawn", {})
     refused = commtune("export", "small/broken")
     assert refused.code and "profile broken was withdrawn (verified" in refused.err
     assert "withdrawn" in commtune.succeed("profiles").out
+    ran = commtune.succeed("run", "-p", "small/broken", "--", "true")
+    assert "broken was withdrawn: verified " in ran.err
 
 
 def test_each_finding_has_its_exit_code(commtune: CommandLine) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
+import database_values as given
 import pytest
 from stored_campaigns import Made
 from stored_conclusions import PASSENGER
@@ -12,11 +14,18 @@ from stored_conclusions import PASSENGER
 from commtune import formatting
 from commtune.db.codec import load_model
 from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.profiles import load_profiles
 from commtune.db.storage.store import Store
-from commtune.model import Interval, PointEvidence, Verdict
+from commtune.model import Interval, PointEvidence, Verdict, VerificationVerdict
 from commtune.model.conclusion import Conclusion
+from commtune.model.profile import ALL_SIZES
 from commtune.report.figures.evidence import _ticks
-from commtune.report.recommendations import _format_confidence, method_paragraphs
+from commtune.report.points import size_points
+from commtune.report.recommendations import (
+    _format_confidence,
+    answer_cards,
+    method_paragraphs,
+)
 from commtune.report.record import read_record
 from commtune.wording import point_cells
 
@@ -104,6 +113,28 @@ def test_what_later_phases_made_was_not_tried_by_the_search(store: Store, url: s
     said = "\n".join(method_paragraphs(read_record(store, url, describe_campaign(url, "made-up"))))
     assert "The search tried 1 configuration besides the default." in said
     assert "timed" not in said
+
+
+def test_what_was_withdrawn_is_not_recommended(store: Store, url: str) -> None:
+    campaign_id = Made(trials=5).store(store)
+    ranges = load_profiles(url, "made-up")
+    whole = [replace(one, name=ALL_SIZES) for one in ranges if one.verdict is Verdict.FASTER][:1]
+    store.save_profiles(campaign_id, [*ranges, *whole])
+
+    def cards() -> list[bool]:
+        record = read_record(store, url, describe_campaign(url, "made-up"))
+        found = answer_cards(record, size_points(record))
+        return [bool(card.configuration or card.command) for card in found]
+
+    assert cards()[-1]
+    for profile in load_profiles(url, "made-up"):
+        worse = given.verification(
+            profile=profile.name,
+            configuration=profile.configuration,
+            finding=VerificationVerdict.WORSE,
+        )
+        store.add_verification(campaign_id, worse)
+    assert not any(cards())
 
 
 def test_how_a_timing_was_chosen_is_a_part_of_the_method(store: Store, url: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -21,11 +21,12 @@ from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.profiles import load_profiles
 from commtune.db.records import CampaignRecord
 from commtune.errors import EnvironmentFault, NoAnswer, UnknownName, UserError
 from commtune.formatting import list_first
 from commtune.kernels.library_versions import read_versions
-from commtune.model import MpiFlavour, MpiInstallation
+from commtune.model import MpiFlavour, MpiInstallation, Profile
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
 from commtune.replay.recording import Grid
 from commtune.tuner.campaign import Campaign
@@ -101,8 +102,32 @@ def tune_campaign(
         CampaignChanged: the stored campaign of this name is not comparable.
         CampaignLocked: another controller works on it.
     """
-    if spec.job_request is not None:
-        return _tune_on_scheduler(spec, mpi, opened, reporter, take_over=take_over)
+    tune = _tune_here if spec.job_request is None else _tune_on_scheduler
+    result = tune(spec, mpi, opened, reporter, take_over=take_over)
+    return _as_verified(result, load_profiles(opened.whole_url, spec.plan.name))
+
+
+def _as_verified(result: CampaignResult, stored: Sequence[Profile]) -> CampaignResult:
+    """Returns a result whose profiles say what verifications found of them."""
+    known = {profile.name: profile for profile in stored}
+    profiles = tuple(
+        replace(one, verdict=known[one.name].verdict, note=known[one.name].note)
+        if one.name in known
+        else one
+        for one in result.profiles
+    )
+    return replace(result, profiles=profiles)
+
+
+def _tune_here(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    opened: Database,
+    reporter: Reporter,
+    *,
+    take_over: bool,
+) -> CampaignResult:
+    """Runs or resumes a campaign on this machine."""
     folder = runs_folder(spec.plan.name)
     record = record_of(spec, mpi, describe_machine(), folder)
     plan = _allow_for_sessions(spec.plan, record, opened, reporter)

@@ -13,7 +13,7 @@ from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
-from commtune.db.queries.profiles import load_profile
+from commtune.db.queries.profiles import load_strength
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
@@ -137,7 +137,7 @@ def verify_profile(
     return VerificationResult(
         **vars(task),
         verification=found,
-        strength=load_profile(db, str(answer.id)).strength,
+        strength=load_strength(db, answer.id),
         spread=spread,
         next_spread=measure_session_spread(stored.system.fingerprint, db),
     )
@@ -303,8 +303,8 @@ def _measure(
         phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))
         found = phase.run()
-        made = phase.record(task.answer.profile.name, found.finding, time.time())
-        if made.last_block >= made.first_block:  # else it was interrupted before its first run
+        if found.counts:
+            made = phase.record(task.answer.profile.name, found.finding, time.time())
             store.add_verification(campaign_id, made)
         if task.changes:
             store.finish_campaign(campaign_id)

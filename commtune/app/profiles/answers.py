@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -12,8 +13,7 @@ from commtune.app.profiles.best import (
     best_by_size,
     find_neighbours,
     nominal_share_of,
-    profile_strength,
-    why_inconclusive,
+    why_default_stays,
 )
 from commtune.app.profiles.explained import (
     Answer,
@@ -24,7 +24,7 @@ from commtune.app.profiles.explained import (
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
-from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.profiles import find_profiles, load_profile, load_strength
 from commtune.errors import NoAnswer
 from commtune.model import Operation, Verdict
 from commtune.wording import describe_verdict
@@ -81,9 +81,9 @@ def _explain(row: BestRow, size: int, db: str | None) -> Explained:
     near = find_neighbours(row, size, db)
     return Explained(
         row,
-        why_inconclusive(row, size, db),
-        profile_strength(row.id, db),
-        tuple(Neighbour(at, one, why_inconclusive(one, at, db)) for at, one in near.items()),
+        why_default_stays(row, size, db),
+        load_strength(db, row.id),
+        tuple(Neighbour(at, one, why_default_stays(one, at, db)) for at, one in near.items()),
         _likely_instead(row, db),
         nominal_share_of(row, db),
     )
@@ -141,7 +141,7 @@ def answer_question(
     return {
         "answer": first["answer"],
         "message": _message(rows[0], first),
-        "hint": "",
+        "hint": verify_again(rows[0]),
         "environment": first["environment"],
         "best": first,
         "others": others,
@@ -171,3 +171,10 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
     ruled_out = describe_verdict(Verdict.DEFAULT)
     why = ruled_out if told["reason"] == "ruled-out" else told["why"]
     return f"keep the default ({why})"
+
+
+def verify_again(row: BestRow, program: str = "commtune") -> str:
+    """Returns how a profile that was withdrawn is measured again; empty for others."""
+    if row.verdict != Verdict.WITHDRAWN:
+        return ""
+    return f"measure it again: {program} verify {shlex.quote(f'{row.campaign}/{row.name}')}"

@@ -22,11 +22,10 @@ from commtune.db.queries.best import (
     read_answers,
     size_distance,
 )
-from commtune.db.queries.profiles import read_strength
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
-from commtune.model import PYTHON_BACKENDS, Backend, Operation, Strength, Verdict
+from commtune.model import PYTHON_BACKENDS, Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
@@ -131,12 +130,6 @@ def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRo
     }
 
 
-def profile_strength(number: int, db: str | None) -> Strength:
-    """Returns what the profile with this number rests on."""
-    with open_for_reading(db) as rows:
-        return read_strength(rows, number)
-
-
 def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
     """Returns the share of the nominal bandwidth that an answer reaches; ``None`` if unknown."""
     # Host memory on one node has no nominal bandwidth, and its models are slow to import.
@@ -153,8 +146,14 @@ def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
     return Share.of_answer(row, stored, db)
 
 
-def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
-    """Returns how large a speedup may have been missed at a size (bytes), or the nearest one."""
+def why_default_stays(row: BestRow, size: int, db: str | None) -> str:
+    """Returns why the default stays at a size (bytes) without a speedup being ruled out there.
+
+    That is how large a speedup may have been missed there, or at the nearest size; or, of a
+    profile that was withdrawn, its note.
+    """
+    if row.verdict == Verdict.WITHDRAWN:
+        return f"{row.campaign}/{row.name} was withdrawn: {row.note}"
     # A profile's note is about its whole range, and so about the size with the least evidence. It
     # is used only if there is no figure for the size itself.
     if row.verdict != Verdict.UNDECIDED:

@@ -24,6 +24,10 @@ class Answer(StrEnum):
     ANOTHER_STACK = "another-stack"
 
 
+#: Why the default is kept, of what is not inconclusive.
+_REASONS = {Standing.NONE: "ruled-out", Standing.WITHDRAWN: "withdrawn"}
+
+
 class Support(StrEnum):
     """The basis of an answer about a size; the values are codes of ``--json``."""
 
@@ -101,14 +105,14 @@ class Explained:
     def plain(self) -> dict[str, Any]:
         """Returns JSON data.
 
-        ``answer`` is a code of ``Answer``. ``reason`` is why the default is kept, ``ruled-out`` or
-        ``inconclusive``, with ``why`` as text. ``environment`` has the variables to set, with
-        pinned ones; it is empty unless measured on a real machine and ``recommended``, or
-        ``likely`` and accepted.
+        ``answer`` is a code of ``Answer``. ``reason`` is why the default is kept, ``ruled-out``,
+        ``withdrawn`` or ``inconclusive``, with ``why`` as text. ``environment`` has the variables
+        to set, with pinned ones; it is empty unless measured on a real machine and
+        ``recommended``, or ``likely`` and accepted.
         """
         stays = self.code in (Answer.KEEP_DEFAULT, Answer.LIKELY)
         is_usable = self.code is Answer.RECOMMENDED or self.accepted is not None
-        reason = "ruled-out" if self.row.standing is Standing.NONE else "inconclusive"
+        reason = _REASONS.get(self.row.standing, "inconclusive")
         used = {**self.row.pinned, **(self.accepted or self.row).configuration}
         near = [
             {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours

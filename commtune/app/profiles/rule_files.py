@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -17,6 +18,10 @@ from commtune.export.rules.rccl import copied_from
 from commtune.export.rules.rule_file import FIRST_LINE, WITHOUT_TABLE, RuleExport, RuleFormat
 from commtune.export.rules.table import RuleTable, Span
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
+
+#: What a note says of the last verification (``full_note``): a line, unless it says more.
+_VERIFIED = r"verified \d{4}-\d\d-\d\d(?: as [^\n;]+)?: \w+"
+_FINDING = re.compile(rf"^[^\w\n]*{_VERIFIED}\n|{_VERIFIED}; ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -204,9 +209,14 @@ def _read(file: Path) -> str:
     return text
 
 
+def _without_findings(text: str) -> str:
+    """Returns a file's text without what verifications found since, which changes no rule."""
+    return _FINDING.sub("", text)
+
+
 def _difference(text: str, expected: str) -> str:
     """Describes how a file's text differs from the export; empty if it doesn't."""
-    if text == expected:
+    if _without_findings(text) == _without_findings(expected):
         return ""
     if "\r\n" in text:
         return "has line ends of Windows (CRLF)"

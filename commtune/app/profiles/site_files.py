@@ -78,6 +78,15 @@ def install_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> li
         return [folder / path for path in gone]
 
 
+def is_installed(folder: Path, campaign: str) -> bool:
+    """Whether files of a campaign are installed in a folder.
+
+    Raises:
+        UserError: the list of installed files is damaged.
+    """
+    return any(one.campaign == campaign for one in _read(folder).files.values())
+
+
 def remove_files(folder: Path, campaign: str | None = None) -> list[Path]:
     """Removes the installed files of all campaigns or one; returns these files.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.app.profiles.rule_files import CampaignRules, prepare_rules, rule_format_of
-from commtune.app.profiles.site_files import install_files
+from commtune.app.profiles.site_files import install_files, is_installed
 from commtune.app.profiles.use import export_profile
 from commtune.app.setup.installation import build_tuner
 from commtune.db.queries.profiles import find_profiles, load_profile
@@ -80,6 +81,12 @@ def install_campaign(
         refused["rules"] = error.message
         hints.append(error.hint)
     if not modules:
+        if is_installed(folder, campaign):
+            where = f"--system-wide {shlex.quote(str(folder))}"
+            hints.append(
+                "what was installed before is still there: "
+                f"commtune uninstall {shlex.quote(campaign)} {where}"
+            )
         raise ExportRefused(
             "\n".join(f"{name}: {why}" for name, why in refused.items()),
             hint="\n".join(filter(None, dict.fromkeys(hints))),

@@ -23,7 +23,7 @@ from commtune.errors import CommtuneError, UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.export.formats import FORMATS
-from commtune.model import PROTECTED_NAMES, MpiInstallation
+from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 from commtune.paths import is_file
 
 
@@ -160,7 +160,8 @@ def _list_remarks(
     if answer.profile.configuration.is_default:
         found.append(f"{answer.profile.name} is the default: nothing is set")
     if answer.profile.note and not answer.profile.configuration.is_default:
-        found.append(f"{answer.profile.name}: {answer.profile.note}")
+        was = " was withdrawn" if answer.profile.verdict is Verdict.WITHDRAWN else ""
+        found.append(f"{answer.profile.name}{was}: {answer.profile.note}")
     if not _is_here(answer, inherited):
         found.append(
             f"{answer.profile.name} was measured on another system ({answer.system.name}); "

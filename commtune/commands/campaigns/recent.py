@@ -79,13 +79,15 @@ def _lines(one: RecentCampaign, db: str | None) -> list[str]:
 def _result(one: RecentCampaign, db: str | None) -> str:
     campaign = one.campaign
     proven = [p for p in one.profiles if p.verdict == Verdict.FASTER]
+    gone = sum(p.verdict == Verdict.WITHDRAWN for p in one.profiles)
+    withdrawn = f"; {text.format_count(gone, 'profile')} withdrawn" if gone else ""
     if not proven or campaign.best is None:
         likely = sum(p.verdict == Verdict.LIKELY for p in one.profiles)
         more = f"; {text.format_count(likely, 'likely speedup')}" if likely else ""
-        return f"keep the default{more}"
+        return f"keep the default{more}{withdrawn}"
     count = text.format_count(len(proven), "profile")
     best = f"{campaign.name}/{campaign.best.profile}"
-    return f"{count} faster than the default; {best}: {describe_speedup(campaign, db)}"
+    return f"{count} faster than the default; {best}: {describe_speedup(campaign, db)}{withdrawn}"
 
 
 def _runs(campaigns: Sequence[CampaignSummary]) -> str:

@@ -180,6 +180,8 @@ def _use(profile: Profile, point: PointEvidence) -> str:
     is_decided = point.verdict is not Verdict.UNDECIDED
     if profile.verdict is Verdict.FASTER:
         return wording.describe_use(profile.name, is_decided=is_decided)
+    if profile.verdict is Verdict.WITHDRAWN:
+        return f"the default, {profile.name} was withdrawn"
     against = slower_state(point.bytes, profile.points, profile.minimum_gain)
     if against is not None:
         return f"the default, slower in the {against.speed} state"
@@ -240,6 +242,8 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         said.append("Keep the default until more is known.")
     elif plan.budget.trials == 0:
         said.append("Times of the default alone: nothing was searched (budget.trials is 0).")
+    elif any(p.verdict is Verdict.WITHDRAWN for p in report.profiles):
+        said.append("What a verification withdrew is not recommended; 'verify' measures it again.")
     elif not any(p.verdict is Verdict.FASTER for p in report.profiles):
         said.append(
             "Keep the default: no configuration was shown to be "

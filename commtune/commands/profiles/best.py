@@ -15,6 +15,7 @@ from commtune.app.profiles.answers import (
     not_measured,
     size_table,
     size_table_data,
+    verify_again,
 )
 from commtune.app.profiles.best import BestRow, Standing
 from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour, Support
@@ -147,6 +148,9 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
             points = tuple(point for point in likely.points if point.bytes == size)
             use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
             used.setdefault(use, likely)
+        elif row.standing is Standing.WITHDRAWN:
+            use = f"the default, {name} was withdrawn"
+            used.setdefault(name, row)
         unmeasured = (text.format_size(size), "", "", "unmeasured")
         cells = point_cells(points[0]) if points else unmeasured
         rows.append([*cells, use])
@@ -159,7 +163,7 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         rows = [[*row, place] for row, place in zip(rows, places, strict=True)]
     table = above + text.format_table(header, rows, right="size,default,candidate")
     settings = [
-        "\n".join([name, *(f"  {line}" for line in _settings_and_note(row))])
+        "\n".join([name, *(f"  {line}" for line in _settings_and_note(row) or [row.note])])
         for name, row in used.items()
     ]
     return "\n\n".join([table, *settings])
@@ -201,18 +205,24 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
+    if again := verify_again(row, called_as()):
+        lines.append(f"{again}{_own_database(db)}")
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 
 
 def _likely(found: LikelyProfile, db: str | None) -> list[str]:
     """What is likely where the default stays, and what would tell."""
     reference = shlex.quote(found.profile)
-    there = database_flag(db)
     return [
         found.note,
-        f"  {called_as()} verify {reference}{there}",
-        f"  {called_as()} export {reference} --accept likely{there}",
+        f"  {called_as()} verify {reference}{_own_database(db)}",
+        f"  {called_as()} export {reference} --accept likely{database_flag(db)}",
     ]
+
+
+def _own_database(db: str | None) -> str:
+    """The option for a command that measures, where the database is: a service takes no runs."""
+    return "" if is_service(database_url(db)) else database_flag(db)
 
 
 def _disagreement(neighbours: Iterable[Neighbour]) -> Iterator[str]:
@@ -252,6 +262,8 @@ def _use(row: BestRow, why: str) -> str:
     if row.verdict == Verdict.DEFAULT:
         return "keep the default"
     nearest = row.nearest_bytes
+    if row.verdict == Verdict.WITHDRAWN:
+        return f"keep the default ({why})"
     if nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain):
         return f"keep the default ({why})"
     return f"keep the default ({INCONCLUSIVE}: {why})"
@@ -296,5 +308,6 @@ def _finding(row: BestRow) -> str:
     if row.verdict == Verdict.FASTER:
         slowest = min(row.sure_points, key=lambda point: point.gain.low)
         return f"{describe_finding(slowest)}{at}"
-    shown = Verdict.DEFAULT if found is Standing.NONE else Verdict.UNDECIDED
+    decided = {Standing.NONE: Verdict.DEFAULT, Standing.WITHDRAWN: Verdict.WITHDRAWN}
+    shown = decided.get(found, Verdict.UNDECIDED)
     return f"keep the default, {describe_verdict(shown)}{at}"

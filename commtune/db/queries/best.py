@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import read_stored
-from commtune.db.damage import WHAT_TO_DO, read_rows
+from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     DAYS,
     HINTED,
-    IS_WITHDRAWN,
     LARGEST,
     NODES,
     PAIRS,
@@ -31,8 +32,8 @@ from commtune.db.queries.profiles import (
 )
 from commtune.db.records import BestRow
 from commtune.errors import NoAnswer
-from commtune.formatting import format_count, format_size
-from commtune.model import Conditions
+from commtune.formatting import format_count, format_day, format_size
+from commtune.model import DEFAULT, Conditions, Verdict
 
 #: The most profiles for one question: more than anybody has, so that no old proof is missed.
 _MOST = 1000
@@ -134,14 +135,14 @@ def find_candidates(
     names = sorted(asked, key=list(_FILTERS).index)
     given = {name: asked[name] for name in names if asked[name] is not None}
     filters = _join_filters(given)
-    # A range that was withdrawn, or has too few pairs or days, is no answer, but no gap either.
+    # A range with too few pairs or days is left out of the answers, but it is no gap.
     of_ranges = _join_filters(name for name in given if not name.startswith("min_"))
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     at = ["p.bytes_low <= :bytes AND p.bytes_high >= :bytes"]
 
-    def look(state: str = f"NOT {IS_WITHDRAWN}") -> list[dict[str, Any]]:
-        parts = {"asked": f"{_ASKED} AND {state}", "filters": filters, "at": " OR ".join(at)}
+    def look() -> list[dict[str, Any]]:
+        parts = {"asked": _ASKED, "filters": filters, "at": " OR ".join(at)}
         only = _NEWEST.format(**parts) if newest else ""
         statement = _CANDIDATES.format(newest=only, **parts)
         found = rows(statement, {**values, "limit": limit, "newest": newest})
@@ -151,8 +152,6 @@ def find_candidates(
     if len(found) < limit and (beside := _beside_gaps(rows, of_ranges, values)):
         at += beside
         found = look()
-    if not found and (withdrawn := look(IS_WITHDRAWN)):
-        raise _explain_withdrawal(read_answers(rows, [withdrawn[0]["id"]], bytes))
     if not found:
         raise _explain_no_answer(rows, str(op), bytes, given)
     return found
@@ -179,12 +178,12 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     found = read_rows(rows(statement, {}), "profiles", are_shared=True)
     evidence = _evidence_for(rows, found, _held(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
-    return [
-        _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes)
-        for row in found
-        # Damage was reported. A part of the evidence gives no answer.
-        if row["id"] in evidence and row["campaign_id"] in measured
+    # Damage was reported. A part of the evidence gives no answer.
+    whole = [row for row in found if row["id"] in evidence and row["campaign_id"] in measured]
+    answers = [
+        _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes) for row in whole
     ]
+    return [*map(partial(_withdraw_with, _withdrawn(whole)), whole, answers)]
 
 
 def measured_sizes(db: str | None, op: str, campaign: str | None = None) -> list[int]:
@@ -237,8 +236,11 @@ def _best_row(
     if size not in inside:
         nearest = min(inside or sizes, key=lambda known: size_distance(known, size), default=None)
     names = ("system_fingerprint", "stack_fingerprint", "level", "minimum_gain")
+    known = common_fields(row)
+    if row["verdict"] == Verdict.WITHDRAWN:  # nobody sets what a verification found harmful
+        known["configuration"] = DEFAULT
     return BestRow(
-        **common_fields(row),
+        **known,
         **{name: row[name] for name in names},
         note=full_note(row),
         **measured,
@@ -250,6 +252,33 @@ def _best_row(
             if point["bytes"] == nearest and not point["is_guard"]
         ),
     )
+
+
+def _withdrawn(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns those of profiles that were withdrawn, the last one first."""
+    found = [row for row in rows if row["last_finding"] in ("gone", "worse")]
+    return sorted(found, key=lambda row: row["last_verified"], reverse=True)
+
+
+def _withdraw_with(
+    withdrawn: Iterable[Mapping[str, Any]], row: Mapping[str, Any], answer: BestRow
+) -> BestRow:
+    """Returns an answer as withdrawn if another one with its settings was, at the same size.
+
+    A campaign often has the settings of one range for all sizes, too. What was found of them
+    counts for both, until the answer's own profile is verified.
+    """
+    size = answer.nearest_bytes
+    for other in withdrawn if answer.verdict == Verdict.FASTER and size is not None else ():
+        same = all(other[name] == row[name] for name in ("campaign_id", "environment"))
+        is_about = other["bytes_low"] <= size <= other["bytes_high"]
+        if same and is_about and (row["last_verified"] or 0.0) < other["last_verified"]:
+            day = format_day(other["last_verified"])
+            note = (
+                f"{other['name']} has the same settings, verified {day}: {other['last_finding']}"
+            )
+            return replace(answer, verdict=Verdict.WITHDRAWN, configuration=DEFAULT, note=note)
+    return answer
 
 
 def size_distance(one: int, other: int) -> float:
@@ -282,16 +311,6 @@ def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str
         for end, found in ends.items()
         if found
     ]
-
-
-def _explain_withdrawal(withdrawn: Sequence[BestRow]) -> NoAnswer:
-    if not withdrawn:
-        return NoAnswer("every profile for this is damaged", hint=WHAT_TO_DO)
-    profile = f"{withdrawn[0].campaign}/{withdrawn[0].name}"
-    return NoAnswer(
-        f"keep the default: profile {profile} was withdrawn ({withdrawn[0].note})",
-        hint=f"measure it again: commtune verify {profile}",
-    )
 
 
 def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:

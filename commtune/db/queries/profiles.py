@@ -35,20 +35,25 @@ HINTED = 6
 #: The largest integer of SQLite.
 LARGEST = 2**63 - 1
 
-#: The verifications of a profile since it was made, under the conditions of its campaign.
-VERIFIED = """FROM verifications v
-  WHERE v.campaign_id = p.campaign_id AND v.configuration_id = p.configuration_id
+_IS_OF_PROFILE = """v.campaign_id = p.campaign_id AND v.configuration_id = p.configuration_id
     AND v.profile = p.name AND v.ended_at > p.created"""
+#: The verifications of a profile since it was made, under the conditions of its campaign.
+VERIFIED = f"FROM verifications v WHERE {_IS_OF_PROFILE}"
 #: The last of these that came to a finding.
 LAST = f"(SELECT v.{{}} {VERIFIED} AND v.finding <> 'undecided' ORDER BY v.id DESC LIMIT 1)"
 IS_WITHDRAWN = f"COALESCE({LAST.format('finding')}, '') IN ('gone', 'worse')"
 
-#: The runs that confirmed a profile, and those of verifications that found that it holds.
-_BEHIND = f"""FROM runs r
-  WHERE r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
-    AND r.outcome = 'ok' AND (r.phase = 'confirm' OR r.phase = 'verify' AND EXISTS (
-      SELECT 1 {VERIFIED} AND v.finding = 'holds'
-        AND r.block BETWEEN v.first_block AND v.last_block))"""
+#: The runs that confirmed a profile, and those of verifications that found that it holds. CROSS
+#: JOIN keeps the order in which SQLite finds the runs of each verification by an index.
+_IS_BEHIND = """r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
+    AND r.outcome = 'ok'"""
+_CONFIRMING = f"{_IS_BEHIND} AND r.phase = 'confirm'"
+_VERIFYING = f"""{_IS_OF_PROFILE} AND v.finding = 'holds'
+    AND {_IS_BEHIND} AND r.phase = 'verify' AND r.block BETWEEN v.first_block AND v.last_block"""
+_BEHIND = f"""FROM (
+  SELECT r.started_at, r.nodes FROM runs r WHERE {_CONFIRMING}
+  UNION ALL SELECT r.started_at, r.nodes
+  FROM verifications v CROSS JOIN runs r WHERE {_VERIFYING}) r"""
 _CONFIRMED = f"(SELECT COUNT(DISTINCT {{what}}) {_BEHIND})"
 
 #: A comma-separated list of names up to its last comma: all characters after it are trimmed.
@@ -131,8 +136,12 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
         evidence = read_evidence(rows, [row["id"] for row in found])
         if not evidence:
             raise DamagedRows(f"profile {ref}")
-        row = found[0]
-        strength = read_strength(rows, row["id"])
+        of_campaign = rows(
+            f"{PROFILE.format(more='')} WHERE p.campaign_id = :campaign AND {IS_WITHDRAWN}",
+            {"campaign": found[0]["campaign_id"]},
+        )
+        row = _with_parts(found[0], read_rows(of_campaign, "profiles"))
+        strength = _read_strength(rows, row["id"])
     return ProfileAnswer(
         id=row["id"],
         campaign=row["campaign"],
@@ -151,7 +160,8 @@ def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) 
     wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
     with open_for_reading(db) as rows:
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
-        found = {row["id"]: row for row in read_rows(stored, "profiles")}
+        known = read_rows(stored, "profiles")
+        found = {row["id"]: _with_parts(row, known) for row in known}
         evidence = read_evidence(rows, list(found))
     return [_whole(found[number], points, with_details) for number, points in evidence.items()]
 
@@ -195,8 +205,13 @@ def read_evidence(
     return found
 
 
-def read_strength(rows: Rows, number: int) -> Strength:
-    """Returns what the profile with this row number rests on."""
+def load_strength(db: str | None, number: int) -> Strength:
+    """Returns what the profile with this number rests on."""
+    with open_for_reading(db) as rows:
+        return _read_strength(rows, number)
+
+
+def _read_strength(rows: Rows, number: int) -> Strength:
     (found,) = read_rows(rows(_STRENGTH, {"id": number}), "profiles")
     names = ("pairs", "days", "sessions", "verifications", "last_finding", "last_verified")
     return Strength(**{name: found[name] for name in names}, nodes=found["node_count"])
@@ -229,12 +244,39 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def full_note(row: Mapping[str, Any]) -> str:
-    """Returns the note of a profile, with what its last verification found other than stated."""
+    """Returns the note of a profile, with what its last verification found other than stated.
+
+    That a speedup holds which was not proven is more than was stated.
+    """
     finding, note = row["last_finding"], row["note"]
-    if finding in (None, VerificationVerdict.HOLDS):
+    expected = (None,) if row["verdict"] == Verdict.LIKELY else (None, VerificationVerdict.HOLDS)
+    if finding in expected:
         return str(note)
     found = f"verified {format_day(row['last_verified'])}: {finding}"
     return "; ".join(filter(None, [found, note]))
+
+
+def _with_parts(
+    row: Mapping[str, Any], of_campaign: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Returns a profile with a note on narrower ones with its settings that were withdrawn.
+
+    Until the profile is verified itself, it is what is known of these sizes.
+
+    Args:
+        of_campaign: the profiles of its campaign, at least those that were withdrawn.
+    """
+    settings = ("environment", "operation")
+    parts = [
+        f"verified {format_day(one['last_verified'])} as {one['name']}: {one['last_finding']}"
+        for one in of_campaign
+        if one["id"] != row["id"]
+        and one["verdict"] == Verdict.WITHDRAWN
+        and all(one[name] == row[name] for name in settings)
+        and row["bytes_low"] <= one["bytes_low"] <= one["bytes_high"] <= row["bytes_high"]
+        and (row["last_verified"] or 0.0) < (one["last_verified"] or 0.0)
+    ]
+    return {**row, "note": "; ".join(filter(None, [*parts, row["note"]]))}
 
 
 def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:

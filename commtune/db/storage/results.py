@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -121,30 +122,19 @@ class StoredCourse(Transactions):
 
     @waits_for_database
     def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
-        """Replaces a campaign's profiles in one transaction; equal ones keep number and date."""
-        mine = PROFILES.c.campaign_id == campaign_id
-        earlier = select(PROFILES.c.id).where(mine)
-        created = time.time()
-        with self._write() as connection, connection.begin_nested() as replaced:
+        """Replaces a campaign's profiles in one transaction; equal ones keep number and date.
+
+        So what a verification found of a profile stays when another one changes.
+        """
+        with self._write() as connection:
             before = _contents(connection, campaign_id)
-            connection.execute(
-                delete(PROFILE_POINTS).where(PROFILE_POINTS.c.profile_id.in_(earlier))
-            )
-            connection.execute(delete(PROFILES).where(mine))
-            for profile in profiles:
-                number = configuration_row(connection, profile.configuration)
-                new = insert(PROFILES).values(
-                    campaign_id=campaign_id,
-                    configuration_id=number,
-                    created=created,
-                    **_profile_values(profile),
-                )
-                key = connection.execute(new).inserted_primary_key
-                assert key is not None  # it is for inserts of one row
-                if points := list(_points(key[0], profile)):
-                    connection.execute(insert(PROFILE_POINTS), points)
-            if _contents(connection, campaign_id) == before:
-                replaced.rollback()
+            with connection.begin_nested() as tried:
+                _replace_profiles(connection, campaign_id, before, profiles)
+                after = _contents(connection, campaign_id)
+                tried.rollback()
+            changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+            new = [profile for profile in profiles if profile.name in changed]
+            _replace_profiles(connection, campaign_id, changed, new)
 
     @waits_for_database
     def add_verification(self, campaign_id: int, made: model.VerificationRecord) -> None:
@@ -167,13 +157,42 @@ class StoredCourse(Transactions):
         return [_verification(row) for row in rows]
 
 
-def _contents(connection: Connection, campaign_id: int) -> Sequence[Any]:
-    """Returns what is stored of a campaign's profiles, without numbers and dates."""
+def _replace_profiles(
+    connection: Connection,
+    campaign_id: int,
+    names: Collection[str],
+    profiles: Sequence[model.Profile],
+) -> None:
+    """Stores profiles in the place of those with these names."""
+    replaced = (PROFILES.c.campaign_id == campaign_id) & PROFILES.c.name.in_(names)
+    earlier = select(PROFILES.c.id).where(replaced)
+    connection.execute(delete(PROFILE_POINTS).where(PROFILE_POINTS.c.profile_id.in_(earlier)))
+    connection.execute(delete(PROFILES).where(replaced))
+    created = time.time()
+    for profile in profiles:
+        number = configuration_row(connection, profile.configuration)
+        new = insert(PROFILES).values(
+            campaign_id=campaign_id,
+            configuration_id=number,
+            created=created,
+            **_profile_values(profile),
+        )
+        key = connection.execute(new).inserted_primary_key
+        assert key is not None  # it is for inserts of one row
+        if points := list(_points(key[0], profile)):
+            connection.execute(insert(PROFILE_POINTS), points)
+
+
+def _contents(connection: Connection, campaign_id: int) -> dict[str, list[Any]]:
+    """Returns what is stored of a campaign's profiles by name, without numbers and dates."""
     left_out = ("id", "profile_id", "created")
     columns = [one for one in (*PROFILES.c, *PROFILE_POINTS.c) if one.name not in left_out]
     joined = PROFILES.outerjoin(PROFILE_POINTS, PROFILE_POINTS.c.profile_id == PROFILES.c.id)
     asked = select(*columns).select_from(joined).where(PROFILES.c.campaign_id == campaign_id)
-    return connection.execute(asked.order_by(PROFILES.c.id, PROFILE_POINTS.c.place)).all()
+    found = defaultdict(list)
+    for row in connection.execute(asked.order_by(PROFILES.c.id, PROFILE_POINTS.c.place)):
+        found[row.name].append(row)
+    return found
 
 
 def _verification(row: Any) -> model.VerificationRecord:

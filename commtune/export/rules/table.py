@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -166,6 +167,15 @@ def _joined(spans: Sequence[Span]) -> tuple[Span, ...]:
 def _refuse_unusable(documents: Sequence[ExportDocument], used: set[str]) -> None:
     for document in documents:
         refuse_simulated(document.profile, f"campaign {document.campaign}")
+    withdrawn = [d for d in documents if d.profile.verdict is Verdict.WITHDRAWN]
+    if not used and withdrawn:
+        one = withdrawn[0]
+        raise ExportRefused(
+            "no profile of the campaign is faster than the default: "
+            f"{one.profile.name} was withdrawn ({one.profile.note})",
+            hint="measure it again: commtune verify "
+            + shlex.quote(f"{one.campaign}/{one.profile.name}"),
+        )
     if not used:
         raise ExportRefused(
             "no profile of the campaign is faster than the default: there is nothing to export",

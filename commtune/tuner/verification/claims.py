@@ -70,12 +70,13 @@ class Claim:
             )
         inside = [size for size in sizes if profile.bytes_low <= size <= profile.bytes_high]
         points = [p for p in profile.points if p.operation == profile.operation]
-        is_likely = profile.verdict is Verdict.LIKELY
-        stated = {
-            size: point
-            for size, point in overall_points(points).items()
-            if size in inside and (is_likely or point.verdict is Verdict.FASTER)
-        }
+        compared = {size: p for size, p in overall_points(points).items() if size in inside}
+        proven = {size: p for size, p in compared.items() if p.verdict is Verdict.FASTER}
+        # What was withdrawn without a proven speedup was a likely one, and may be verified again.
+        is_likely = profile.verdict is Verdict.LIKELY or (
+            profile.verdict is Verdict.WITHDRAWN and not proven
+        )
+        stated = compared if is_likely else proven
         if not stated:
             raise UserError(
                 f"{profile.name} has no size with a confirmed speedup",

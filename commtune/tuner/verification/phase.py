@@ -77,6 +77,11 @@ class Verification:
     oversubscribed: bool
 
     @property
+    def counts(self) -> bool:
+        """Whether it measured or found anything: Ctrl-C may have come before the first block."""
+        return self.blocks > 0 or self.finding is not VerificationVerdict.UNDECIDED
+
+    @property
     def more(self) -> int | None:
         """About how many more blocks would decide the undecided size that needs fewest."""
         open_ = [s for s in self.sizes if s.finding is VerificationVerdict.UNDECIDED]

@@ -9,7 +9,7 @@ CREATE TABLE blocks (
 	CONSTRAINT pk_blocks PRIMARY KEY (campaign_id, number), 
 	CONSTRAINT fk_blocks_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "blocks" VALUES(1,4,'confirm','allreduce','[{"OTHER":"1"},{},{"MPIR_CVAR_CH4_SHM_EAGER":"65536","MPIR_CVAR_X":""}]',1.79590361896480965619e+09);
+INSERT INTO "blocks" VALUES(1,4,'confirm','allreduce','[{"OTHER":"1"},{},{"MPIR_CVAR_CH4_SHM_EAGER":"65536","MPIR_CVAR_X":""}]',1.7959062638513131142e+09);
 CREATE TABLE campaigns (
 	id INTEGER NOT NULL, 
 	name VARCHAR(255) NOT NULL, 
@@ -31,7 +31,7 @@ CREATE TABLE campaigns (
 	CONSTRAINT fk_campaigns_system_id_systems FOREIGN KEY(system_id) REFERENCES systems (id), 
 	CONSTRAINT fk_campaigns_stack_id_stacks FOREIGN KEY(stack_id) REFERENCES stacks (id)
 );
-INSERT INTO "campaigns" VALUES(1,'shm','12b90044560ad893','{"operation":"allreduce","sizes":[8,1024,1048576],"timing":{"warmup":5}}','{"budget":{"wall_s":60}}','{"version":1,"variables":{"MPIR_CVAR_X":{"kind":"bool"}}}','0123456789abcdef',7,1,1,0,'/home/ann/campaigns/shm',1.79590361880935764317e+09,NULL,'');
+INSERT INTO "campaigns" VALUES(1,'shm','12b90044560ad893','{"operation":"allreduce","sizes":[8,1024,1048576],"timing":{"warmup":5}}','{"budget":{"wall_s":60}}','{"version":1,"variables":{"MPIR_CVAR_X":{"kind":"bool"}}}','0123456789abcdef',7,1,1,0,'/home/ann/campaigns/shm',1.79590626374406576158e+09,NULL,'');
 CREATE TABLE commtune_schema (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT commtune_schema_pkc PRIMARY KEY (version_num)
@@ -45,7 +45,7 @@ CREATE TABLE conclusions (
 	CONSTRAINT pk_conclusions PRIMARY KEY (id), 
 	CONSTRAINT fk_conclusions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "conclusions" VALUES(1,1,'{"version":1,"replayed":"","method":{"level":null,"minimum_gain":null,"tolerance":null,"looks":0,"confirmations":1,"interval":""},"budget":{},"spent":{},"noise":[],"confirmed":[],"ablations":[],"answers":{"one":null,"ranges":[],"trade_off":{"weighted":false,"one_mean_gain":null,"ranges_mean_gain":null,"lost_by_one":{}}},"detectable":{},"more":null,"not_followed":[],"set_aside":[]}',1.79590361898409867288e+09);
+INSERT INTO "conclusions" VALUES(1,1,'{"version":1,"replayed":"","method":{"level":null,"minimum_gain":null,"tolerance":null,"looks":0,"confirmations":1,"interval":""},"budget":{},"spent":{},"noise":[],"confirmed":[],"ablations":[],"answers":{"one":null,"ranges":[],"trade_off":{"weighted":false,"one_mean_gain":null,"ranges_mean_gain":null,"lost_by_one":{}}},"detectable":{},"more":null,"not_followed":[],"set_aside":[]}',1.79590626386302495e+09);
 CREATE TABLE configurations (
 	id INTEGER NOT NULL, 
 	"key" VARCHAR(64) NOT NULL, 
@@ -62,7 +62,7 @@ CREATE TABLE decisions (
 	CONSTRAINT pk_decisions PRIMARY KEY (id), 
 	CONSTRAINT fk_decisions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "decisions" VALUES(1,1,'{"candidates":[],"blocks":5,"first_block":0,"budget_s":0.0,"looks":[],"number":0,"error_share":1.0,"budget":{},"ablations":[],"sizes":[],"look_shares":[0.15,0.25,0.6],"session_spread":0.2}',1.79590361895880603788e+09);
+INSERT INTO "decisions" VALUES(1,1,'{"candidates":[],"blocks":5,"first_block":0,"budget_s":0.0,"looks":[],"number":0,"error_share":1.0,"budget":{},"ablations":[],"sizes":[],"look_shares":[0.15,0.25,0.6],"session_spread":0.2}',1.79590626384977769848e+09);
 CREATE TABLE executions (
 	campaign_id INTEGER NOT NULL, 
 	configuration_id INTEGER NOT NULL, 
@@ -77,7 +77,7 @@ CREATE TABLE executions (
 	CONSTRAINT fk_executions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_executions_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "executions" VALUES(1,1,'allreduce','executed','{"8":"aa01","1048576":"bb02"}','["algorithm: ring",""]','',NULL,1.79590361896718573569e+09);
+INSERT INTO "executions" VALUES(1,1,'allreduce','executed','{"8":"aa01","1048576":"bb02"}','["algorithm: ring",""]','',NULL,1.7959062638527524471e+09);
 CREATE TABLE jobs (
 	"key" VARCHAR(255) NOT NULL, 
 	campaign_id INTEGER NOT NULL, 
@@ -112,7 +112,7 @@ CREATE TABLE locks (
 	CONSTRAINT pk_locks PRIMARY KEY (campaign_id), 
 	CONSTRAINT fk_locks_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "locks" VALUES(1,'node1','boot',1,2,3,1.7959036188132674694e+09,1.79590361882685804369e+09);
+INSERT INTO "locks" VALUES(1,'node1','boot',1,2,3,1.79590626374760746952e+09,1.79590626375417017931e+09);
 CREATE TABLE measurements (
 	run_id INTEGER NOT NULL, 
 	place INTEGER NOT NULL, 
@@ -183,7 +183,7 @@ CREATE TABLE profiles (
 	CONSTRAINT fk_profiles_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_profiles_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "profiles" VALUES(1,1,'allreduce-large','allreduce','mpi-host',2,1,1024,1048576,1,'faster',0.95,0.02,'steady',0,1.79590361898993659014e+09,'{"contributions":[],"boundaries":[]}','{"beside":"","emulated_nodes":0,"timing":"","pattern":"","estimand":""}');
+INSERT INTO "profiles" VALUES(1,1,'allreduce-large','allreduce','mpi-host',2,1,1024,1048576,1,'faster',0.95,0.02,'steady',0,1.79590626387088894838e+09,'{"contributions":[],"boundaries":[]}','{"beside":"","emulated_nodes":0,"timing":"","pattern":"","estimand":""}');
 CREATE TABLE runs (
 	id INTEGER NOT NULL, 
 	run_id VARCHAR(255) NOT NULL, 
@@ -218,7 +218,7 @@ CREATE TABLE runs (
 	CONSTRAINT fk_runs_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
 INSERT INTO "runs" VALUES(1,'r1',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','stored','ok',1700000000.5,0.75,0,'','',0,0.25,'{"library":"MPICH 4.3.0","ranks":[{"rank":0,"cores":[0]}]}','{"sizes":3}','n1,n2','same-switch',0.125);
-INSERT INTO "runs" VALUES(2,'r2',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','running',NULL,1.79590361884015369412e+09,NULL,NULL,'','',0,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "runs" VALUES(2,'r2',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','running',NULL,1.79590626376237845421e+09,NULL,NULL,'','',0,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE stacks (
 	id INTEGER NOT NULL, 
 	fingerprint VARCHAR(128) NOT NULL, 
@@ -228,7 +228,7 @@ CREATE TABLE stacks (
 	CONSTRAINT pk_stacks PRIMARY KEY (id), 
 	CONSTRAINT uq_stacks_fingerprint UNIQUE (fingerprint)
 );
-INSERT INTO "stacks" VALUES(1,'stack-1','MPICH 4.3.0','{"version":"4.3.0","libraries":["libmpi"]}',1.79590361880412030222e+09);
+INSERT INTO "stacks" VALUES(1,'stack-1','MPICH 4.3.0','{"version":"4.3.0","libraries":["libmpi"]}',1795906263.74301);
 CREATE TABLE systems (
 	id INTEGER NOT NULL, 
 	fingerprint VARCHAR(128) NOT NULL, 
@@ -238,7 +238,7 @@ CREATE TABLE systems (
 	CONSTRAINT pk_systems PRIMARY KEY (id), 
 	CONSTRAINT uq_systems_fingerprint UNIQUE (fingerprint)
 );
-INSERT INTO "systems" VALUES(1,'sys-1','laptop','{"cpu":{"model":"Xeon","cores":2}}',1.79590361880271840097e+09);
+INSERT INTO "systems" VALUES(1,'sys-1','laptop','{"cpu":{"model":"Xeon","cores":2}}',1.79590626374147439001e+09);
 CREATE TABLE trials (
 	id INTEGER NOT NULL, 
 	campaign_id INTEGER NOT NULL, 
@@ -251,7 +251,7 @@ CREATE TABLE trials (
 	CONSTRAINT fk_trials_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_trials_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "trials" VALUES(1,1,1,1,'sampler',1.79590361881554412843e+09);
+INSERT INTO "trials" VALUES(1,1,1,1,'sampler',1.79590626374977421764e+09);
 CREATE TABLE verifications (
 	id INTEGER NOT NULL, 
 	campaign_id INTEGER NOT NULL, 
@@ -267,7 +267,7 @@ CREATE TABLE verifications (
 	CONSTRAINT fk_verifications_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_verifications_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "verifications" VALUES(1,1,1,'allreduce-large','holds',4,9,0.15,0.2,1.79590361999633049963e+09);
+INSERT INTO "verifications" VALUES(1,1,1,'allreduce-large','holds',4,9,0.15,0.2,1.79590626487162470818e+09);
 CREATE INDEX ix_decisions_campaign ON decisions (campaign_id, id);
 CREATE INDEX ix_conclusions_campaign ON conclusions (campaign_id, id);
 CREATE INDEX ix_jobs_campaign ON jobs (campaign_id, node_hours);
@@ -275,8 +275,8 @@ CREATE INDEX ix_jobs_open ON jobs (campaign_id, prepared_at) WHERE stage <> 'ove
 CREATE INDEX ix_profiles_best ON profiles (operation, created, id, bytes_low, bytes_high);
 CREATE INDEX ix_profiles_ranges ON profiles (operation, campaign_id, bytes_low, bytes_high, verdict);
 CREATE INDEX ix_verifications_profile ON verifications (campaign_id, configuration_id, profile, id, finding);
-CREATE INDEX ix_runs_configuration ON runs (campaign_id, configuration_id);
 CREATE INDEX ix_runs_campaign ON runs (campaign_id, id);
+CREATE INDEX ix_runs_configuration ON runs (campaign_id, configuration_id, phase, block);
 CREATE INDEX ix_runs_campaign_state ON runs (campaign_id, state, outcome, wall_s, started_at, id);
 CREATE VIEW results AS 
 SELECT c.name AS campaign, c.simulated AS simulated, c.site AS site,

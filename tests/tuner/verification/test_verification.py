@@ -151,10 +151,9 @@ def test_what_claims_nothing_can_not_be_verified(wrong: Profile, words: str) -> 
         Claim.of_profile(wrong, SIZES)
 
 
-def test_what_is_likely_can_be_verified() -> None:
-    likely = replace(
-        profile(point(8, 0.99, 1.2, verdict=Verdict.UNDECIDED)), verdict=Verdict.LIKELY
-    )
+@pytest.mark.parametrize("verdict", [Verdict.LIKELY, Verdict.WITHDRAWN])
+def test_what_is_likely_can_be_verified_also_once_it_was_withdrawn(verdict: Verdict) -> None:
+    likely = replace(profile(point(8, 0.99, 1.2, verdict=Verdict.UNDECIDED)), verdict=verdict)
     claim = Claim.of_profile(likely, (8,))
     assert (sorted(claim.stated), claim.promised) == ([8], ())
 

@@ -305,6 +305,17 @@ def test_interrupted_it_says_what_is_known_and_keeps_it(laboratory: Laboratory) 
     assert Counter(run.outcome for run in stored) == {Outcome.OK: 25, Outcome.INTERRUPTED: 1}
 
 
+def test_interrupted_before_its_first_block_it_is_no_verification(laboratory: Laboratory) -> None:
+    def interrupted(request: object, limit: float) -> RunResult:
+        del request, limit
+        raise KeyboardInterrupt
+
+    laboratory.today.measure = interrupted  # type: ignore[method-assign,assignment]  # for this test
+    verification = laboratory.phase().run()
+    assert (verification.stopped, verification.blocks) == ("interrupted", 0)
+    assert not verification.counts
+
+
 def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
     measure = laboratory.today.measure
 

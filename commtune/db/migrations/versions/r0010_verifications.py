@@ -35,4 +35,5 @@ def upgrade() -> None:
     indexed = ["campaign_id", "configuration_id", "profile", "id", "finding"]
     op.create_index("ix_verifications_profile", "verifications", indexed)
     op.drop_column("trials", "label")  # always empty
-    op.create_index("ix_runs_configuration", "runs", ["campaign_id", "configuration_id"])
+    behind = ["campaign_id", "configuration_id", "phase", "block"]
+    op.create_index("ix_runs_configuration", "runs", behind)

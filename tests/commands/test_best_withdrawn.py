@@ -1,0 +1,135 @@
+"""``commtune best`` where a verification withdrew a profile: the default stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import database_values as given
+import pytest
+from service_client import TOKEN, served_at
+from stores import opened_store
+
+import commtune as ct
+from commtune.app.profiles.answers import answer_question
+from commtune.commands.profiles import best
+from commtune.db.queries.profiles import load_profile, load_profiles
+from commtune.formatting import format_day
+from commtune.model import DEFAULT, Configuration, Operation, VerificationVerdict
+
+KIB = 1024
+SMALL = Configuration({"MPIR_CVAR_Y": "2"})
+#: Later than any test runs, and so after the profile was made.
+FOUND = given.verification(profile="large", finding=VerificationVerdict.WORSE, ended_at=4e9)
+NOTE = f"verified {format_day(FOUND.ended_at)}: worse; steady"
+WHY = f"shm/large was withdrawn: {NOTE}"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """A campaign of two ranges, of which that of large messages was withdrawn."""
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    ends = {"small": (8, KIB), "large": (64 * KIB, KIB * KIB)}
+    settings = {"small": SMALL, "large": given.TUNED}
+    profiles = [
+        given.profile(
+            name, bytes_low=low, bytes_high=high, configuration=settings[name], guards=(),
+            points=(given.point(low, "all"), given.point(high, "all")),
+        )
+        for name, (low, high) in ends.items()
+    ]  # fmt: skip
+    with opened_store(url) as store:
+        campaign = given.begin(store)
+        store.save_profiles(campaign, profiles)
+        store.add_verification(campaign, FOUND)
+        yield url
+
+
+def said(url: str, size: str | None, capsys: pytest.CaptureFixture[str], **how: Any) -> str:
+    best.best_command("allreduce", size, db=url, **how)
+    return capsys.readouterr().out
+
+
+def test_the_table_has_sizes_of_a_withdrawn_profile(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = said(url, None, capsys)
+    (row,) = [line for line in table.splitlines() if line.startswith("64 KiB")]
+    assert row.endswith("  the default, shm/large was withdrawn")
+    assert f"\nshm/large\n  {NOTE}" in table
+    assert "SHM_EAGER" not in table
+
+
+def test_the_default_stays_at_a_size_of_a_withdrawn_profile(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = said(url, "64KiB", capsys).splitlines()
+    assert lines[0] == f"allreduce of 64 KiB, 2 ranks: keep the default ({WHY})"
+    assert "verify shm/large --db " in lines[-1]
+    (row,) = json.loads(said(url, "64KiB", capsys, json_output=True))
+    assert (row["answer"], row["reason"], row["why"]) == ("keep-default", "withdrawn", WHY)
+    assert row["environment"] == row["configuration"] == {}
+    told = answer_question(Operation.ALLREDUCE, 64 * KIB, {}, db=url)
+    assert told["message"] == f"keep the default ({WHY})"
+    assert told["hint"] == "measure it again: commtune verify shm/large"
+
+
+def test_a_withdrawn_neighbour_does_not_hide_the_other(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = said(url, "4KiB", capsys).splitlines()
+    assert "the neighbours disagree" in lines[0]
+    assert "1 KiB: shm/small" in lines
+    assert f"64 KiB: keep the default ({WHY})" in lines
+
+
+def test_a_service_answers_the_same_and_is_not_named_where_it_measures_nothing(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_TOKEN", TOKEN)
+    with served_at(url.removeprefix("sqlite:///")) as printed:
+        address = printed.partition("/?")[0]
+        asked: list[str | None] = [None, "64KiB", "4KiB"]
+        for size in asked:
+            local, served = (said(where, size, capsys) for where in (url, address))
+            assert served == local.replace(f" --db {url}", "")
+
+
+def test_the_same_settings_for_all_sizes_are_withdrawn_at_these_sizes(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = tuple(given.point(size, "all") for size in (8, 64 * KIB, KIB * KIB))
+    whole = given.profile("all-sizes", bytes_low=8, points=points, guards=())
+    with opened_store(url) as store:
+        campaign = given.begin(store)
+        large = given.profile("large", bytes_low=64 * KIB, points=points[1:], guards=())
+        store.save_profiles(campaign, [large, whole])
+        rows = json.loads(said(url, "64KiB", capsys, json_output=True))
+        assert [one["verdict"] for one in rows] == ["withdrawn", "withdrawn"]
+        why = f"large has the same settings, {NOTE.removesuffix('; steady')}"
+        assert rows[1]["why"] == f"shm/all-sizes was withdrawn: {why}"
+        assert said(url, "8", capsys).startswith("allreduce of 8 B, 2 ranks: shm/all-sizes\n")
+        notes = [load_profile(url, "shm/all-sizes").profile.note]
+        notes += [one.note for one in load_profiles(url, "shm") if one.name == "all-sizes"]
+        assert notes == [NOTE.replace(": worse", " as large: worse")] * 2
+        held = given.verification(profile="all-sizes", ended_at=FOUND.ended_at + 1)
+        store.add_verification(campaign, held)
+    assert said(url, "64KiB", capsys).startswith("allreduce of 64 KiB, 2 ranks: shm/all-sizes\n")
+    assert load_profile(url, "shm/all-sizes").profile.note == "steady"
+
+
+def test_the_api_answers_without_the_settings_of_a_withdrawn_profile(url: str) -> None:
+    with ct.open_store(url) as store:
+        found = store.best("allreduce", "64KiB")
+        assert (found.verdict, found.configuration, found.environment) == (
+            "withdrawn",
+            DEFAULT,
+            {},
+        )
+        between = store.best("allreduce", "4KiB").neighbours
+        assert {size: one.configuration for size, one in between.items()} == {
+            KIB: SMALL,
+            64 * KIB: DEFAULT,
+        }
