@@ -279,6 +279,16 @@ _VERIFIED_LATER = (
     """UPDATE measurements SET median_s = median_s * 1.4 WHERE run_id IN (
        SELECT r.id FROM runs r JOIN trials t ON t.id = r.trial_id
        WHERE r.session = 'twenty' AND t.number <> 0)""",
+    *(
+        f"""INSERT INTO verifications (campaign_id, configuration_id, profile, finding,
+              first_block, last_block, share, session_spread, ended_at)
+            SELECT p.campaign_id, p.configuration_id, p.name, '{finding}',
+              MIN(r.block), MAX(r.block), 0.15, 0.2, MAX(r.started_at)
+            FROM profiles p JOIN runs r ON r.campaign_id = p.campaign_id
+            WHERE p.id = 2 AND r.session = '{session}'
+            GROUP BY p.campaign_id, p.configuration_id, p.name"""
+        for session, finding in (("ten", "holds"), ("twenty", "gone"))
+    ),
 )
 
 
