@@ -188,12 +188,12 @@ class Store:
         (found,), _ = best_answers(known, size, filters, self.url)
         likely = found.accept_likely().accepted if accept_likely else None
         return replace(
-            self.profile(likely.profile) if likely else self._answer(found.row),
+            self.profile(likely.profile) if likely else self._build_profile(found.row),
             support=str(found.support),
-            neighbours={one.bytes: self._answer(one.row) for one in found.neighbours},
+            neighbours={one.bytes: self._build_profile(one.row) for one in found.neighbours},
         )
 
-    def _answer(self, row: BestRow) -> Profile:
+    def _build_profile(self, row: BestRow) -> Profile:
         # An answer that was withdrawn has no settings; the stored profile keeps them.
         return replace(self.profile(row.id), configuration=row.configuration)
 

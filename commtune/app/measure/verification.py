@@ -304,7 +304,7 @@ def _measure(
         reporter.say(_outlook(task, phase))
         found = phase.run()
         if found.counts:
-            made = phase.record(task.answer.profile.name, found.finding, time.time())
+            made = phase.make_record(task.answer.profile.name, found.finding, time.time())
             store.add_verification(campaign_id, made)
         if task.changes:
             store.finish_campaign(campaign_id)

@@ -19,7 +19,7 @@ from commtune.export.rules.rule_file import FIRST_LINE, WITHOUT_TABLE, RuleExpor
 from commtune.export.rules.table import RuleTable, Span
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
 
-#: What a note says of the last verification (``full_note``): a line, unless it says more.
+#: What a note says of the last verification (``compose_note``): a line, unless it says more.
 _VERIFIED = r"verified \d{4}-\d\d-\d\d(?: as [^\n;]+)?: \w+"
 _FINDING = re.compile(rf"^[^\w\n]*{_VERIFIED}\n|{_VERIFIED}; ", re.MULTILINE)
 

@@ -26,7 +26,7 @@ from commtune.db.queries.profiles import (
     build_point,
     campaign_names,
     common_fields,
-    full_note,
+    compose_note,
     read_evidence,
     write_numbers,
 )
@@ -183,7 +183,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     answers = [
         _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes) for row in whole
     ]
-    return [*map(partial(_withdraw_with, _withdrawn(whole)), whole, answers)]
+    return [*map(partial(_withdraw_with, _list_withdrawn(whole)), whole, answers)]
 
 
 def measured_sizes(db: str | None, op: str, campaign: str | None = None) -> list[int]:
@@ -242,7 +242,7 @@ def _best_row(
     return BestRow(
         **known,
         **{name: row[name] for name in names},
-        note=full_note(row),
+        note=compose_note(row),
         **measured,
         conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,
@@ -254,7 +254,7 @@ def _best_row(
     )
 
 
-def _withdrawn(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _list_withdrawn(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Returns those of profiles that were withdrawn, the last one first."""
     found = [row for row in rows if row["last_finding"] in ("gone", "worse")]
     return sorted(found, key=lambda row: row["last_verified"], reverse=True)

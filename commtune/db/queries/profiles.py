@@ -243,7 +243,7 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"configuration": Configuration(row["environment"]), **known}
 
 
-def full_note(row: Mapping[str, Any]) -> str:
+def compose_note(row: Mapping[str, Any]) -> str:
     """Returns the note of a profile, with what its last verification found other than stated.
 
     That a speedup holds which was not proven is more than was stated.
@@ -308,7 +308,7 @@ def _whole(
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "simulated")},
-        note=full_note(row),
+        note=compose_note(row),
         configuration=Configuration(row["environment"]),
         verdict=Verdict(row["verdict"]),
         points=tuple(build_point(point) for point in evidence if not point["is_guard"]),

@@ -135,7 +135,7 @@ class VerifyPhase:
             stopped = "time"
         return self._verification(stopped)
 
-    def record(
+    def make_record(
         self, profile: str, finding: VerificationVerdict, ended_at: float
     ) -> VerificationRecord:
         """Returns what is stored of the verification after ``run``.

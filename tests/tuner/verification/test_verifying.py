@@ -86,7 +86,7 @@ class Laboratory:
     def verify(self, time_s: float = 20.0, stated: Profile = PROFILE) -> Verification:
         phase = self.phase(time_s, stated)
         found = phase.run()
-        record = phase.record(stated.name, found.finding, time.time())
+        record = phase.make_record(stated.name, found.finding, time.time())
         store = Store(self.database)
         store.add_verification(hold(store, self.plan), record)
         return found
