@@ -71,11 +71,16 @@ def _format_tuned_time(point: PointEvidence) -> str:
     return f"{derived}{text.format_duration(point.candidate_s)}"
 
 
-def describe_use(profile: str, *, is_decided: bool) -> str:
+def describe_use(profile: str, *, is_decided: bool = True, withdrawn: str = "") -> str:
     """Words what to use at a size: a profile, or else the default, if its name is empty.
 
     By its interval alone, as it is printed, an inconclusive size can look like a decided one.
+
+    Args:
+        withdrawn: the name of a profile that is no longer recommended there.
     """
+    if withdrawn:
+        return f"the default, {withdrawn} was withdrawn"
     use = profile or "the default"
     return use if is_decided else f"{use}, {INCONCLUSIVE}"
 

@@ -35,11 +35,15 @@ def url(tmp_path: Path) -> Iterator[str]:
     settings = {"small": SMALL, "large": given.TUNED}
     profiles = [
         given.profile(
-            name, bytes_low=low, bytes_high=high, configuration=settings[name], guards=(),
+            name,
+            bytes_low=low,
+            bytes_high=high,
+            configuration=settings[name],
+            guards=(),
             points=(given.point(low, "all"), given.point(high, "all")),
         )
         for name, (low, high) in ends.items()
-    ]  # fmt: skip
+    ]
     with opened_store(url) as store:
         campaign = given.begin(store)
         store.save_profiles(campaign, profiles)

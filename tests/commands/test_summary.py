@@ -280,7 +280,7 @@ def test_one_environment_against_several_is_printed_without_figures() -> None:
 def test_what_a_verification_withdrew_is_not_recommended_again() -> None:
     found = given.profile(points=(given.point(1024, "all"),))
     stored = replace(found, verdict=Verdict.WITHDRAWN, note="verified 2026-11-28: worse")
-    result = tuning._as_verified(report(found), [stored])
+    result = tuning._apply_findings(report(found), [stored])
     lines = summary.campaign_summary(plan("nodes: 1"), result, where="db", again="again")
     assert "the default, allreduce-large was withdrawn" in lines
     assert "1 KiB to 1 MiB: verified 2026-11-28: worse" in lines

@@ -104,10 +104,10 @@ def tune_campaign(
     """
     tune = _tune_here if spec.job_request is None else _tune_on_scheduler
     result = tune(spec, mpi, opened, reporter, take_over=take_over)
-    return _as_verified(result, load_profiles(opened.whole_url, spec.plan.name))
+    return _apply_findings(result, load_profiles(opened.whole_url, spec.plan.name))
 
 
-def _as_verified(result: CampaignResult, stored: Sequence[Profile]) -> CampaignResult:
+def _apply_findings(result: CampaignResult, stored: Sequence[Profile]) -> CampaignResult:
     """Returns a result whose profiles say what verifications found of them."""
     known = {profile.name: profile for profile in stored}
     profiles = tuple(

@@ -303,7 +303,7 @@ def _measure(
         phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))
         found = phase.run()
-        if found.counts:
+        if found.has_result:
             made = phase.make_record(task.answer.profile.name, found.finding, time.time())
             store.add_verification(campaign_id, made)
         if task.changes:

@@ -141,7 +141,7 @@ def answer_question(
     return {
         "answer": first["answer"],
         "message": _message(rows[0], first),
-        "hint": verify_again(rows[0]),
+        "hint": suggest_verification(rows[0]),
         "environment": first["environment"],
         "best": first,
         "others": others,
@@ -173,7 +173,7 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
     return f"keep the default ({why})"
 
 
-def verify_again(row: BestRow, program: str = "commtune") -> str:
+def suggest_verification(row: BestRow, program: str = "commtune") -> str:
     """Returns how a profile that was withdrawn is measured again; empty for others."""
     if row.verdict != Verdict.WITHDRAWN:
         return ""

@@ -181,7 +181,7 @@ def _use(profile: Profile, point: PointEvidence) -> str:
     if profile.verdict is Verdict.FASTER:
         return wording.describe_use(profile.name, is_decided=is_decided)
     if profile.verdict is Verdict.WITHDRAWN:
-        return f"the default, {profile.name} was withdrawn"
+        return wording.describe_use("", withdrawn=profile.name)
     against = slower_state(point.bytes, profile.points, profile.minimum_gain)
     if against is not None:
         return f"the default, slower in the {against.speed} state"

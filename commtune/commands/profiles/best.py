@@ -15,7 +15,7 @@ from commtune.app.profiles.answers import (
     not_measured,
     size_table,
     size_table_data,
-    verify_again,
+    suggest_verification,
 )
 from commtune.app.profiles.best import BestRow, Standing
 from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour, Support
@@ -149,7 +149,7 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
             use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
             used.setdefault(use, likely)
         elif row.standing is Standing.WITHDRAWN:
-            use = f"the default, {name} was withdrawn"
+            use = describe_use("", withdrawn=name)
             used.setdefault(name, row)
         unmeasured = (text.format_size(size), "", "", "unmeasured")
         cells = point_cells(points[0]) if points else unmeasured
@@ -205,7 +205,7 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
-    if again := verify_again(row, called_as()):
+    if again := suggest_verification(row, called_as()):
         lines.append(f"{again}{_own_database(db)}")
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 

@@ -125,7 +125,7 @@ def _strength(result: verification.VerificationResult) -> Iterator[str]:
         yield f"now: {now}"
     yield f"between sessions intervals allow for {result.spread}"
     if result.next_spread.share != result.spread.share:
-        yield f"the next ones allow for {result.next_spread}"
+        yield f"from now on they allow for {result.next_spread}"
 
 
 def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list[str]:

@@ -77,7 +77,7 @@ class Verification:
     oversubscribed: bool
 
     @property
-    def counts(self) -> bool:
+    def has_result(self) -> bool:
         """Whether it measured or found anything: Ctrl-C may have come before the first block."""
         return self.blocks > 0 or self.finding is not VerificationVerdict.UNDECIDED
 

@@ -313,7 +313,7 @@ def test_interrupted_before_its_first_block_it_is_no_verification(laboratory: La
     laboratory.today.measure = interrupted  # type: ignore[method-assign,assignment]  # for this test
     verification = laboratory.phase().run()
     assert (verification.stopped, verification.blocks) == ("interrupted", 0)
-    assert not verification.counts
+    assert not verification.has_result
 
 
 def test_more_ranks_than_cores_say_nothing(laboratory: Laboratory) -> None:
