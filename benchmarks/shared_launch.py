@@ -45,16 +45,17 @@ class _Series:
     def compare(self, size: int) -> tuple[float, float, float]:
         """Shared over own, with its interval."""
         own, shared = ([block[size] for block in self.times[side]] for side in _SIDES)
-        return _ratio(shared, own)
+        return compare_times(shared, own)
 
     def compare_own(self, size: int) -> tuple[float, float, float]:
         """Own launches of even blocks over those of odd ones."""
         own = [block[size] for block in self.times["own"]]
         pairs = len(own) // 2
-        return _ratio(own[: 2 * pairs : 2], own[1 : 2 * pairs : 2])
+        return compare_times(own[: 2 * pairs : 2], own[1 : 2 * pairs : 2])
 
 
-def _ratio(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
+def compare_times(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
+    """Returns the geometric mean of one / other, pair by pair, and its 95 % interval."""
     logs = [math.log(a / b) for a, b in zip(one, other, strict=True)]
     mean = statistics.fmean(logs)
     half = (
@@ -83,7 +84,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
         for block in range(options.blocks):
             order = [(c, side) for c in chosen for side in _SIDES]
             for configuration, side in rng.sample(order, len(order)):
-                found.append(_run(sides[side], plan, configuration, f"{len(found)}"))
+                found.append(measure_run(sides[side], plan, configuration, f"{len(found)}"))
                 found[-1] |= {"side": side, "block": block}
                 if options.json:
                     options.json.write_text(json.dumps(found))
@@ -101,9 +102,10 @@ def _warm_up(benchmark: LocalBenchmark, plan: Plan) -> None:
     raise SystemExit(f"no launch is shared: {run.outcome} {run.detail}\n{run.output_tail}")
 
 
-def _run(
+def measure_run(
     benchmark: LocalBenchmark, plan: Plan, configuration: Configuration, name: str
 ) -> dict[str, Any]:
+    """Makes one run, and returns its outcome, wall time and times by size (seconds)."""
     run = benchmark.measure(_request(plan, configuration, name), _LIMIT_S)
     return {
         "configuration": dict(configuration),
