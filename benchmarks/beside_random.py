@@ -157,7 +157,9 @@ def compare_at(
 
 def compare_rounds(slow: Sequence[float], fast: Sequence[float]) -> tuple[float, float, float]:
     """Compares times of the same rounds; those in which a run failed are left out."""
-    pairs = [pair for pair in zip(slow, fast, strict=True) if not math.isnan(sum(pair))]
+    pairs = [pair for pair in zip(slow, fast, strict=False) if not math.isnan(sum(pair))]
+    if len(pairs) < 2:
+        return (pairs[0][0] / pairs[0][1] if pairs else math.nan, math.nan, math.nan)
     one, other = zip(*pairs, strict=True)
     return compare_times(one, other)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
@@ -116,7 +116,8 @@ def format_speedup(speedup: Interval, fewest: int = FEWEST_PAIRS) -> str:
     """Formats the interval of a speedup: ``1.37x to 1.45x (1.41x, 12 pairs)``.
 
     The interval precedes the estimate, which is biased upwards: a configuration that was chosen
-    for its speedup in few pairs was most likely lucky.
+    for its speedup in few pairs was most likely lucky. Its ends are rounded outwards, so one that
+    is printed above a threshold of two decimals is above it.
 
     Args:
         fewest: the fewest pairs for which a speedup is shown.
@@ -126,8 +127,21 @@ def format_speedup(speedup: Interval, fewest: int = FEWEST_PAIRS) -> str:
         return f"too few pairs ({speedup.pairs})"
     if speedup.is_too_noisy:
         return f"nothing known, too noisy ({pairs})"
-    low, high, ratio = map(format_ratio, (speedup.low, speedup.high, speedup.ratio))
-    return f"{low}x to {high}x ({ratio}x, {pairs})"
+    low, high = format_ends(speedup.low, speedup.high)
+    return f"{low}x to {high}x ({format_ratio(speedup.ratio)}x, {pairs})"
+
+
+def format_ends(low: float, high: float) -> tuple[str, str]:
+    """Formats the ends of an interval of ratios, as ``format_ratio`` does, rounded outwards."""
+    return _round_towards(low, math.floor), _round_towards(high, math.ceil)
+
+
+def _round_towards(ratio: float, rounded: Callable[[float], int]) -> str:
+    if not 0 < ratio < math.inf:
+        return format_ratio(ratio)
+    step = 0.01 if ratio >= 0.1 else 10.0 ** (math.floor(math.log10(ratio)) - 1)
+    # What is a whole number of steps but for the error of floating point stays.
+    return format_ratio(step * rounded(round(ratio / step, 6)))
 
 
 def format_ratio(ratio: float) -> str:

@@ -36,6 +36,22 @@ def format_simultaneous(level: float | None, each: float = 0.0) -> str:
     )
 
 
+def format_common_level(levels: Collection[float | None]) -> str:
+    """Words the level of the intervals of several campaigns in one table."""
+    level = next(iter(levels), None)
+    is_common = level is not None and set(levels) == {level}
+    return format_simultaneous(level) if is_common else "simultaneous CI of its campaign"
+
+
+def point_columns(interval: str) -> tuple[str, str, str, str]:
+    """Returns the headers of ``point_cells``.
+
+    Args:
+        interval: the level of the intervals, as ``format_simultaneous`` words it.
+    """
+    return ("size", "default", "candidate", f"speedup, {interval}")
+
+
 def format_finding(finding: StrEnum | str) -> str:
     """Words a verdict or finding."""
     return INCONCLUSIVE if finding == Verdict.UNDECIDED else str(finding)
@@ -65,7 +81,7 @@ def describe_finding(point: PointEvidence) -> str:
     return "slower than the default" if point.is_slower else describe_verdict(point.verdict)
 
 
-def _format_tuned_time(point: PointEvidence) -> str:
+def _format_candidate_time(point: PointEvidence) -> str:
     """Formats the candidate's time: ``4.30 us``, or ``~4.30 us`` if it is derived."""
     derived = "" if point.candidate_s == point.tuned_s else "~"
     return f"{derived}{text.format_duration(point.candidate_s)}"
@@ -86,11 +102,11 @@ def describe_use(profile: str, *, is_decided: bool = True, withdrawn: str = "") 
 
 
 def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
-    """Returns the cells of all tables of evidence: size, default, tuned, speedup."""
+    """Returns the cells of all tables of evidence, in the order of ``point_columns``."""
     return (
         text.format_size(point.bytes),
         text.format_duration(point.default_s),
-        _format_tuned_time(point),
+        _format_candidate_time(point),
         text.format_speedup(point.gain),
     )
 

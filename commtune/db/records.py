@@ -94,20 +94,6 @@ class StoredProfile:
         return (self.operation, self.backend, self.ranks, self.nodes) == of
 
 
-class Standing(StrEnum):
-    """What an answer shows at the measured size nearest to the requested one."""
-
-    GAIN = "gain shown"
-    NONE = "gain ruled out"
-    OPEN = "undecided"
-    WITHDRAWN = "withdrawn"
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether no more runs are needed for a decision."""
-        return self in (Standing.GAIN, Standing.NONE)
-
-
 @dataclass(frozen=True)
 class BestRow(StoredProfile):
     """An answer to "which profile is best for this size".
@@ -116,8 +102,8 @@ class BestRow(StoredProfile):
         system_fingerprint, stack_fingerprint: identify ``system`` and ``stack``.
         nearest_bytes: the measured size nearest to the requested one; ``None`` without evidence.
         points: evidence at that size, one for each machine state.
-        level: confidence level of each interval, higher than the campaign's ``confidence`` so that
-            all its intervals hold together.
+        level: confidence level of each interval, higher than the simultaneous one.
+        simultaneous_level: that of all intervals of the campaign together; ``None`` if unknown.
         workload, timing: those of its campaign, as their ``plain`` returns them; empty if unknown.
         space: name of the search space.
         pinned: variables that were set in every run, also in those of the default.
@@ -131,6 +117,7 @@ class BestRow(StoredProfile):
     minimum_gain: float
     note: str
     conditions: model.Conditions
+    simultaneous_level: float | None = None
     workload: Mapping[str, Any] = field(default_factory=dict)
     timing: Mapping[str, Any] = field(default_factory=dict)
     space: str = ""
@@ -142,18 +129,16 @@ class BestRow(StoredProfile):
         return tuple(overall_points(self.points).values()) or self.points
 
     @cached_property
-    def standing(self) -> Standing:
-        """What it shows at this size: a profile may gain at only some sizes of its range."""
-        if self.verdict == model.Verdict.WITHDRAWN:
-            return Standing.WITHDRAWN
-        if self.verdict == model.Verdict.FASTER:
-            shown = any(point.verdict is model.Verdict.FASTER for point in self.sure_points)
-            return Standing.GAIN if shown else Standing.OPEN
-        nearest = self.nearest_bytes
+    def finding(self) -> model.Verdict:
+        """The verdict at this size: a profile may be faster at only some sizes of its range."""
+        nearest, verdict = self.nearest_bytes, model.Verdict(self.verdict)
+        if verdict in (model.Verdict.DEFAULT, model.Verdict.WITHDRAWN):
+            return verdict
+        if verdict is model.Verdict.FASTER:
+            shown = any(point.verdict is verdict for point in self.sure_points)
+            return verdict if shown else model.Verdict.UNDECIDED
         ruled_out = nearest is not None and is_ruled_out(nearest, self.points, self.minimum_gain)
-        return (
-            Standing.NONE if ruled_out or self.verdict == model.Verdict.DEFAULT else Standing.OPEN
-        )
+        return model.Verdict.DEFAULT if ruled_out else model.Verdict.UNDECIDED
 
 
 @dataclass(frozen=True)

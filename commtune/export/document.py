@@ -11,7 +11,7 @@ from commtune.errors import ExportRefused
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.wording import describe_finding, format_simultaneous, point_cells
+from commtune.wording import describe_finding, format_simultaneous, point_cells, point_columns
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,10 @@ def _evidence_table(profile: Profile, level: float | None) -> list[str]:
     """Returns a table of speedups, a line for each size and machine state."""
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
     interval = format_simultaneous(level, profile.level)
-    head = ("size", "state", "default", "tuned", f"speedup, {interval}", "verdict")
+    size, *columns = point_columns(interval)
+    head = (size, "state", *columns, "verdict")
     rows = [_row(point) for point in shown]
-    lines = text.format_table(head, rows, right="size,default,tuned").splitlines()
+    lines = text.format_table(head, rows, right="size,default,candidate").splitlines()
     if len({point.speed == ALL for point in shown}) > 1:
         lines.append(text.each_by_itself(level))
     return lines
@@ -226,9 +227,9 @@ def _variables(document: ExportDocument) -> list[str]:
 
 
 def _row(point: PointEvidence) -> tuple[str, ...]:
-    size, default, tuned, speedup = point_cells(point)
+    size, *cells = point_cells(point)
     finding = f"{point.operation}: {describe_finding(point)}"
-    return (size, point.speed, default, tuned, speedup, finding)
+    return (size, point.speed, *cells, finding)
 
 
 def one_line(line: str) -> str:

@@ -146,6 +146,7 @@ class Page:
                 for p in self.points
             },
             default=Configuration(),
+            interval=wording.format_simultaneous(self.record.held_against("level")),
             each_by_itself=formatting.each_by_itself(self.record.held_against("level")),
         )
 

@@ -16,6 +16,7 @@ from commtune.model import Operation, Verdict
 from commtune.service import parameters as given
 from commtune.service.rendering import evidence_table, is_shown, point_rows, render_page
 from commtune.service.replies import Reply
+from commtune.wording import format_common_level
 
 #: The most differences that are listed.
 _MOST = 60
@@ -67,6 +68,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
         sides=sides,
         table=evidence_table([row for size in sizes for side in sides for row in side.rows(size)]),
         is_another_question=len({(row.ranks, row.nodes, row.backend) for row in answers}) > 1,
+        interval=format_common_level({row.simultaneous_level for row in answers}),
         simulated=any(row.simulated for row in answers),
         differences=differences[:_MOST],
         more=len(differences) - _MOST,

@@ -80,11 +80,13 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
     filters = {one.name: asked[one.name] for one in given.FILTERS}
     operation = Operation(asked["operation"])
     size = asked["bytes"]
-    found, points, formats = None, list[PointEvidence](), list[str]()
+    found, points, formats, interval = None, list[PointEvidence](), list[str](), ""
     if size is not None:
         found = answer_question(operation, size, filters, stack=asked["stack"], db=db)
-        for one in found["best"]["points"] if found["best"] else ():
-            points.append(PointEvidence(**{**one, "gain": Interval(**one["gain"])}))
+        if best := found["best"]:
+            interval = wording.format_simultaneous(best["simultaneous_level"], best["level"])
+            for one in best["points"]:
+                points.append(PointEvidence(**{**one, "gain": Interval(**one["gain"])}))
         if found["environment"]:
             formats = list_usable_formats(stored.find_profile(str(found["best"]["id"]), db))
     return render_page(
@@ -95,6 +97,7 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
         operations=list(Operation),
         systems=_systems(db),
         table=evidence_table(point_rows(points)),
+        interval=interval,
         formats=formats,
     )
 

@@ -70,12 +70,12 @@ def point_rows(
 
 
 def _row(point: PointEvidence) -> dict[str, Any]:
-    size, default, tuned, speedup = wording.point_cells(point)
+    size, default, candidate, speedup = wording.point_cells(point)
     return {
         "bytes": point.bytes,
         "size": size,
         "default": default,
-        "tuned": tuned,
+        "candidate": candidate,
         "speedup": speedup,
         "state": point.speed,
         "verdict": wording.describe_finding(point),

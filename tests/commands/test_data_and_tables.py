@@ -66,6 +66,20 @@ def test_a_wide_interval_is_shown_if_it_says_which_is_faster(gain: Interval, sai
     assert formatting.format_speedup(gain) == said
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (1.0249, 1.0951, "1.02x to 1.10x"),  # above a minimum gain of 2 %
+        (1.0199, 1.02, "1.01x to 1.02x"),  # not above it
+        (0.98, 1.0001, "0.98x to 1.01x"),  # not slower
+        (1.1 * 1.1, 1.1 * 1.1, "1.21x to 1.21x"),  # but for floating point, two decimals
+        (0.0996, 0.00421, "0.099x to 0.0043x"),
+    ],
+)
+def test_the_ends_of_an_interval_are_rounded_outwards(low: float, high: float, said: str) -> None:
+    assert formatting.format_speedup(Interval(1.0, low, high, 12)).startswith(f"{said} (")
+
+
 def test_best_prints_json_of_a_single_pair(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

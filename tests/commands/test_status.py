@@ -54,12 +54,23 @@ def test_where_no_campaigns_are_is_named(
     assert not file.exists()
 
 
+def test_the_header_names_the_level_that_all_campaigns_have(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun(store, "one", level=0.9)
+    assert lines(url, capsys)[0].endswith("simultaneous 90 % CI")
+    begun(store, "other", level=0.95)
+    assert lines(url, capsys)[0].endswith("simultaneous CI of its campaign")
+
+
 def test_what_was_lost_is_no_failure(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made(store, begun(store), *Outcome)
     header, row = lines(url, capsys)
-    assert header == "campaign state trials runs failed lost measured best confirmed speedup"
+    counts, level = header.split(", ")
+    assert counts == "campaign state trials runs failed lost measured best confirmed speedup"
+    assert level == "simultaneous CI of its campaign"
     # Of the others, one is ok: 14 outcomes, of which 5 are lost.
     assert row.startswith("shm stopped 1 14 8 5 ")
     status.status_command(url, json_output=True)

@@ -97,13 +97,13 @@ def check_structure(reader: Reader) -> None:
             "recommended use profile made-up/",
         ),
         ("/best?operation=alltoall&bytes=8", "not-measured no profile for alltoall, 8 B"),
-        ("/campaigns/made-up?from=1MiB", "1 MiB 213 us 146 us 1.17x to 2.03x"),
+        ("/campaigns/made-up?from=1MiB", "1 MiB 213 us 146 us 1.17x to 2.04x"),
         ("/profiles/2", "None yet: commtune verify made-up/allreduce-65536-1048576"),
         ("/profiles/1", "is the default: it claims no speedup that could be verified"),
         ("/compare", "Compare A choose made-up made-up machine, 2 cores"),
         (
             "/compare?left=campaign:made-up&right=campaign:made-up&from=1MiB",
-            "1 MiB A 213 us 146 us 1.17x to 2.03x (1.54x, 12 pairs) all faster LIB_ALGORITHM=tree "
+            "1 MiB A 213 us 146 us 1.17x to 2.04x (1.54x, 12 pairs) all faster LIB_ALGORITHM=tree "
             "LIB_EAGER_THRESHOLD=65536 made-up, 2 ranks, mpi-host B 213 us",
         ),
         (

@@ -23,7 +23,6 @@ from commtune.db.queries.best import (
     size_distance,
 )
 from commtune.db.records import BestRow as BestRow
-from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
 from commtune.model import PYTHON_BACKENDS, Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
@@ -212,7 +211,7 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
         row.simulated,
         not row.conditions.are_usual,
         _nativeness(row),
-        not row.standing.is_decided,
+        row.finding is Verdict.UNDECIDED,
     )
 
 
@@ -243,11 +242,11 @@ def _rank_campaigns(rows: Iterable[BestRow], size: int) -> list[BestRow]:
     # the gain's interval as in ``status``, and by age. At a size, a profile for a narrow range is
     # more certain than one for all sizes.
     narrowest = sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created))
-    campaigns = _group(narrowest, lambda row: (row.standing, row.campaign))
+    campaigns = _group(narrowest, lambda row: (row.finding, row.campaign))
 
     def preference(same: list[BestRow]) -> tuple[bool, float, float, float]:
         first = same[0]
-        gains = first.standing is Standing.GAIN
+        gains = first.finding is Verdict.FASTER
         surest = max((point.gain.low for point in first.sure_points), default=0.0)
         nearest = first.nearest_bytes
         apart = math.inf if nearest is None else size_distance(nearest, size)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from commtune.app.profiles.best import BestRow, Standing
+from commtune.app.profiles.best import BestRow
 from commtune.model import Configuration, PointEvidence, Strength, Verdict
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Answer(StrEnum):
 
 
 #: Why the default is kept, of what is not inconclusive.
-_REASONS = {Standing.NONE: "ruled-out", Standing.WITHDRAWN: "withdrawn"}
+_REASONS = {Verdict.DEFAULT: "ruled-out", Verdict.WITHDRAWN: "withdrawn"}
 
 
 class Support(StrEnum):
@@ -112,7 +112,7 @@ class Explained:
         """
         stays = self.code in (Answer.KEEP_DEFAULT, Answer.LIKELY)
         is_usable = self.code is Answer.RECOMMENDED or self.accepted is not None
-        reason = _REASONS.get(self.row.standing, "inconclusive")
+        reason = _REASONS.get(self.row.finding, "inconclusive")
         used = {**self.row.pinned, **(self.accepted or self.row).configuration}
         near = [
             {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours
@@ -136,7 +136,7 @@ def row_data(row: BestRow) -> dict[str, Any]:
     return {
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
         "conditions": dict(vars(row.conditions)),
-        "finding": row.standing,
+        "finding": row.finding,
         "points": [_point_data(point) for point in row.points],
     }
 

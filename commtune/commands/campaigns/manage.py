@@ -67,7 +67,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         for p in displayed_points(profile.points_inside)
     ]
     level = wording.format_simultaneous(answer.level, profile.level)
-    header = ("size", "default", "tuned", f"speedup, {level}", "state", "verdict")
+    header = (*wording.point_columns(level), "state", "verdict")
     settings = [f"  {name}={value}" for name, value in profile.configuration.items()]
     pinned = [f"  {name}={value} (pinned in every run)" for name, value in answer.pinned.items()]
     lines = [
@@ -84,7 +84,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         lines.append(f"  measured at {answer.site}: says nothing about this site")
     if profile.simulated:
         lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
-    table = text.format_table(header, rows, right="size,default,tuned")
+    table = text.format_table(header, rows, right="size,default,candidate")
     return "\n".join(lines) + (f"\n\n{table}" if rows else "")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
+from commtune import wording
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import CampaignSummary
@@ -46,7 +47,8 @@ def status_command(
     if not listed:
         print(f"no campaigns yet in {shown_database(db)}; start one with: commtune tune")
         return
-    rows = [_row(campaign, db) for campaign, _ in listed]
+    level = wording.format_common_level({campaign.settings.get("level") for campaign, _ in listed})
+    rows = [_row(campaign, level, db) for campaign, _ in listed]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))
     no_accounts = stored.explain_silent_accounts(
         campaign for campaign, is_old in listed if not is_old
@@ -56,13 +58,13 @@ def status_command(
             print(f"\n{said}")
 
 
-def _row(campaign: CampaignSummary, db: str | None) -> dict[str, str]:
+def _row(campaign: CampaignSummary, level: str, db: str | None) -> dict[str, str]:
     return {
         "campaign": campaign.name + describe_kind(campaign),
         "state": describe_state(campaign),
         **{name: str(getattr(campaign, name)) for name in ("trials", "runs", "failed", "lost")},
         "measured": text.format_wall_time(campaign.wall_s),
-        "best confirmed speedup": describe_speedup(campaign, db),
+        f"best confirmed speedup, {level}": describe_speedup(campaign, db),
     }
 
 

@@ -164,14 +164,13 @@ def _rows(profile: Profile, level: float) -> list[dict[str, str]]:
 
 
 def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]:
-    size, default, candidate, speedup = wording.point_cells(point)
+    columns = wording.point_columns(wording.format_simultaneous(level))
+    size, *cells = wording.point_cells(point)
     is_overall = point.speed == ALL
     return {
         "size": size if is_overall else "",
         "machine state": ALL if is_overall else f"{point.speed} {point.share:.0%}",
-        "default": default,
-        "candidate": candidate,
-        f"speedup, {wording.format_simultaneous(level)}": speedup,
+        **dict(zip(columns[1:], cells, strict=True)),
         "use": _use(profile, point) if is_overall else "",
     }
 

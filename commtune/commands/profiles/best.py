@@ -17,7 +17,7 @@ from commtune.app.profiles.answers import (
     size_table_data,
     suggest_verification,
 )
-from commtune.app.profiles.best import BestRow, Standing
+from commtune.app.profiles.best import BestRow
 from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour, Support
 from commtune.commands.options import (
     DbOption,
@@ -33,13 +33,17 @@ from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
+from commtune.tuner.statistics.machine_states import ALL
 from commtune.wording import (
     INCONCLUSIVE,
     describe_finding,
     describe_strength,
     describe_use,
     describe_verdict,
+    format_common_level,
+    format_simultaneous,
     point_cells,
+    point_columns,
 )
 
 #: Answers below the first one in words; of a command, letters.
@@ -135,7 +139,8 @@ def _next_step(op: Operation, size: int, filters: Mapping[str, Any], db: str | N
 
 def _size_table(answers: Mapping[int, Explained]) -> str:
     """The best at every measured size, and below it what the profiles set."""
-    header = ["size", "default", "candidate", "speedup", "use"]
+    level = format_common_level({one.row.simultaneous_level for one in answers.values()})
+    header = [*point_columns(level), "use"]
     rows, places = [], []
     used: dict[str, BestRow | LikelyProfile] = {}
     for size, answer in answers.items():
@@ -143,12 +148,12 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         faster = row.verdict == Verdict.FASTER
         name = f"{row.campaign}/{row.name}"
         where = f"{text.format_ranks(row.ranks, row.nodes)}, {row.system}, {row.stack}"
-        use = describe_use(name if faster else "", is_decided=row.standing.is_decided)
+        use = describe_use(name if faster else "", is_decided=row.finding is not Verdict.UNDECIDED)
         if likely := answer.accepted:
             points = tuple(point for point in likely.points if point.bytes == size)
             use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
             used.setdefault(use, likely)
-        elif row.standing is Standing.WITHDRAWN:
+        elif row.finding is Verdict.WITHDRAWN:
             use = describe_use("", withdrawn=name)
             used.setdefault(name, row)
         unmeasured = (text.format_size(size), "", "", "unmeasured")
@@ -244,15 +249,20 @@ def _settings(row: BestRow | LikelyProfile) -> list[str]:
 
 
 def _evidence(row: BestRow) -> list[str]:
-    other = "tuned" if row.verdict == Verdict.FASTER else "candidate"
-    return [f"  {_describe_point(point, other)}" for point in displayed_points(row.points)]
+    return [f"  {_describe_point(point, row)}" for point in displayed_points(row.points)]
 
 
-def _describe_point(point: PointEvidence, other: str) -> str:
-    """A point as a sentence; ``other`` says what stands beside the default."""
-    state = "" if point.speed == "all" else f" in the {point.speed} machine state"
-    size, default, tuned, speedup = point_cells(point)
-    return f"{size}{state}: default {default}, {other} {tuned}, speedup {speedup}"
+def _describe_point(point: PointEvidence, row: BestRow) -> str:
+    """A point as a sentence."""
+    together = row.simultaneous_level
+    state, interval = "", format_simultaneous(together, row.level)
+    if point.speed != ALL:
+        state = f" in the {point.speed} machine state"
+        interval = format_simultaneous(None, together or row.level)
+    size, default, candidate, speedup = point_cells(point)
+    return (
+        f"{size}{state}: default {default}, candidate {candidate}, speedup {speedup}, {interval}"
+    )
 
 
 def _use(row: BestRow, why: str) -> str:
@@ -300,14 +310,11 @@ def _others(others: list[BestRow]) -> str:
 
 def _finding(row: BestRow) -> str:
     """What another answer shows, in a few words."""
-    found = row.standing
-    if found is Standing.GAIN:
+    if row.finding is Verdict.FASTER:
         surest = max(row.sure_points, key=lambda point: point.gain.low)
         return f"speedup {text.describe_speedup(surest.gain, surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
         slowest = min(row.sure_points, key=lambda point: point.gain.low)
         return f"{describe_finding(slowest)}{at}"
-    decided = {Standing.NONE: Verdict.DEFAULT, Standing.WITHDRAWN: Verdict.WITHDRAWN}
-    shown = decided.get(found, Verdict.UNDECIDED)
-    return f"keep the default, {describe_verdict(shown)}{at}"
+    return f"keep the default, {describe_verdict(row.finding)}{at}"

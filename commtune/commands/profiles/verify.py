@@ -104,9 +104,9 @@ def _basis(result: verification.VerificationResult) -> str:
 
 def _table(result: verification.VerificationResult) -> str:
     today = f"today, {wording.format_simultaneous(result.plan.level)}"
-    header = ("size", "default", "tuned", "stated", today, "finding")
+    header = ("size", "default", "candidate", "stated", today, "finding")
     rows = [_row(size) for size in result.verification.sizes]
-    return text.format_table(header, rows, right="size,default,tuned")
+    return text.format_table(header, rows, right="size,default,candidate")
 
 
 def _row(size: verification.SizeVerification) -> tuple[str, ...]:
@@ -114,8 +114,8 @@ def _row(size: verification.SizeVerification) -> tuple[str, ...]:
     stated = text.format_speedup(size.stated) if size.stated else "no harm"
     if point is None:
         return (text.format_size(size.bytes), "-", "-", stated, "-", finding)
-    written, default, tuned, today = wording.point_cells(point)
-    return (written, default, tuned, stated, today, finding)
+    written, default, candidate, today = wording.point_cells(point)
+    return (written, default, candidate, stated, today, finding)
 
 
 def _strength(result: verification.VerificationResult) -> Iterator[str]:

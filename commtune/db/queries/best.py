@@ -108,7 +108,7 @@ GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name, c.site
 ORDER BY p.operation, p.ranks, p.nodes, c.site, s.name
 """
 
-_MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
+_MEASURED = "SELECT id, what, settings, space FROM campaigns WHERE id IN ({ids})"
 
 
 def find_candidates(
@@ -214,6 +214,7 @@ def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any
     stored = rows(_MEASURED.format(ids=write_numbers(sorted(campaigns))), {})
     return {
         row["id"]: {
+            "simultaneous_level": row["settings"].get("level"),
             "workload": row["what"].get("workload") or {},
             "timing": row["what"].get("timing") or {},
             "space": row["space"].get("name") or "",

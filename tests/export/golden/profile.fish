@@ -9,12 +9,12 @@
 # The settings change every operation of a program that starts under them.
 # Guard operations measured too, each at most 5 % slower: alltoall, broadcast.
 #
-#    size  state  default    tuned  speedup, simultaneous 95 % CI     verdict
-# 256 KiB  fast   35.1 us  26.2 us  1.31x to 1.36x (1.34x, 22 pairs)  allreduce: faster
-#   1 MiB  fast    142 us   101 us  1.40x to 1.42x (1.41x, 22 pairs)  allreduce: faster
-#   1 MiB  slow    431 us   144 us  2.80x to 3.10x (2.99x, 22 pairs)  allreduce: faster
-#   1 MiB  fast    100 us   100 us  0.98x to 1.02x (1.00x, 22 pairs)  broadcast: speedup ruled out
-#   1 MiB  fast    100 us   101 us  0.96x to 1.01x (0.99x, 22 pairs)  alltoall: speedup ruled out
+#    size  state  default  candidate  speedup, simultaneous 95 % CI     verdict
+# 256 KiB  fast   35.1 us    26.2 us  1.31x to 1.36x (1.34x, 22 pairs)  allreduce: faster
+#   1 MiB  fast    142 us     101 us  1.40x to 1.42x (1.41x, 22 pairs)  allreduce: faster
+#   1 MiB  slow    431 us     144 us  2.80x to 3.10x (2.99x, 22 pairs)  allreduce: faster
+#   1 MiB  fast    100 us     100 us  0.98x to 1.02x (1.00x, 22 pairs)  broadcast: speedup ruled out
+#   1 MiB  fast    100 us     101 us  0.96x to 1.01x (0.99x, 22 pairs)  alltoall: speedup ruled out
 #
 # The profile's variables: MPIR_CVAR_BCAST_INTRANODE_BUFFER_TOTAL_SIZE, MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE
 # Set in every run, the default's too: MPIR_CVAR_CH4_SHM_POSIX_TOPO_ENABLE
