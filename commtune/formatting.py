@@ -11,9 +11,9 @@ from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
 
 #: The most bytes that are shown in addition to a whole number of units.
 _LITTLE = 64
-#: With fewer pairs, what is said to be found in 9 of 10 cases is found in as few as 7 where
+#: With fewer pairs, what is said to be found in 9 of 10 cases is found in as few as 5 where
 #: disturbances are rare (docs/method.md).
-_FEW_PAIRS = 15
+_FEW_PAIRS = 20
 
 
 def each_by_itself(level: float | None) -> str:

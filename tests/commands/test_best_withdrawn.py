@@ -124,6 +124,23 @@ def test_the_same_settings_for_all_sizes_are_withdrawn_at_these_sizes(
     assert load_profile(url, "shm/all-sizes").profile.note == "steady"
 
 
+def test_an_earlier_campaign_with_the_same_settings_is_no_answer_any_more(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = (given.point(64 * KIB, "all"),)
+    with opened_store(url) as store:
+        earlier = given.begin(store, given.campaign("earlier"))
+        same = given.profile("same", bytes_low=64 * KIB, points=points, guards=())
+        store.save_profiles(earlier, [same])
+        rows = json.loads(said(url, "64KiB", capsys, json_output=True))
+        assert [one["verdict"] for one in rows] == ["withdrawn", "withdrawn"]
+        why = f"shm/large has the same settings, {NOTE.removesuffix('; steady')}"
+        assert f"earlier/same was withdrawn: {why}" in [one["why"] for one in rows]
+        held = given.verification(profile="same", ended_at=FOUND.ended_at + 1)
+        store.add_verification(earlier, held)
+    assert said(url, "64KiB", capsys).startswith("allreduce of 64 KiB, 2 ranks: earlier/same\n")
+
+
 def test_the_api_answers_without_the_settings_of_a_withdrawn_profile(url: str) -> None:
     with ct.open_store(url) as store:
         found = store.best("allreduce", "64KiB")

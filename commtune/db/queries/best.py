@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from commtune.db.connection.location import Rows
@@ -107,6 +108,12 @@ FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id 
 GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name, c.site
 ORDER BY p.operation, p.ranks, p.nodes, c.site, s.name
 """
+
+#: What two profiles share that set the same, for the same runs on the same machine.
+_SETTING = itemgetter(
+    *("operation", "backend", "ranks", "nodes", "conditions", "environment", "simulated"),
+    *("system_fingerprint", "stack_fingerprint"),
+)
 
 _MEASURED = "SELECT id, what, settings, space FROM campaigns WHERE id IN ({ids})"
 
@@ -266,18 +273,18 @@ def _withdraw_with(
 ) -> BestRow:
     """Returns an answer as withdrawn if another one with its settings was, at the same size.
 
-    A campaign often has the settings of one range for all sizes, too. What was found of them
-    counts for both, until the answer's own profile is verified.
+    A campaign often has the settings of one range for all sizes, too, and an earlier campaign may
+    have found the same. What was found of them counts for all, until the answer's own profile is
+    measured again.
     """
     size = answer.nearest_bytes
+    measured = max(row["created"], row["last_verified"] or 0.0)
     for other in withdrawn if answer.verdict == Verdict.FASTER and size is not None else ():
-        same = all(other[name] == row[name] for name in ("campaign_id", "environment"))
         is_about = other["bytes_low"] <= size <= other["bytes_high"]
-        if same and is_about and (row["last_verified"] or 0.0) < other["last_verified"]:
-            day = format_day(other["last_verified"])
-            note = (
-                f"{other['name']} has the same settings, verified {day}: {other['last_finding']}"
-            )
+        if is_about and _SETTING(other) == _SETTING(row) and measured < other["last_verified"]:
+            of = "" if other["campaign"] == row["campaign"] else f"{other['campaign']}/"
+            found = f"{format_day(other['last_verified'])}: {other['last_finding']}"
+            note = f"{of}{other['name']} has the same settings, verified {found}"
             return replace(answer, verdict=Verdict.WITHDRAWN, configuration=DEFAULT, note=note)
     return answer
 
