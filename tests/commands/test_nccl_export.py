@@ -9,11 +9,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import database_values as given
 import pytest
 from components import require_component
 from module_systems import MODULE_SHELLS, environment_after, modules_line, require_system
 from nccl_rules import KIB, LARGE, SMALL, export_nccl_rules, store_nccl_campaign
 from nccl_traces import trace_log
+from stores import opened_store
 
 from commtune.app.measure import benchmarking
 from commtune.app.profiles import rule_verification
@@ -27,6 +29,7 @@ from commtune.app.profiles.rule_files import (
 from commtune.app.profiles.rule_verification import RuleProof, load_plugin, prove_rules
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.setup.installation import build_tuner
+from commtune.db.queries.profiles import find_profiles
 from commtune.errors import ExportRefused, UserError
 from commtune.model import (
     Configuration,
@@ -34,6 +37,7 @@ from commtune.model import (
     MpiInstallation,
     Operation,
     RunRequest,
+    VerificationVerdict,
 )
 
 _THREADS = {"NCCL_SOCKET_NTHREADS": "4"}
@@ -88,6 +92,20 @@ def test_what_was_not_tried_says_so_and_is_read_again(tmp_path: Path) -> None:
     # AMD's rows belong to what the file must be.
     own.write_text("allreduce,0,128,tree,ll,8,2,16\n")
     with pytest.raises(UserError, match="is not what the export writes"):
+        read_rules(file, db=url)
+
+
+def test_a_file_with_a_profile_that_was_withdrawn_since_says_so(tmp_path: Path) -> None:
+    url = store_nccl_campaign(tmp_path, {**SMALL}, {**SMALL}, {**LARGE})
+    file = tmp_path / "rules.csv"
+    write_rules(prepare_rules("one", "nccl-tuner", db=url), file)
+    large = max(find_profiles(url), key=lambda one: one.bytes_high)
+    found = given.verification(
+        profile=large.name, configuration=large.configuration, finding=VerificationVerdict.WORSE
+    )
+    with opened_store(url) as store:
+        store.add_verification(1, found)
+    with pytest.raises(UserError, match=rf"; {large.name} was withdrawn \(verified .*: worse"):
         read_rules(file, db=url)
 
 

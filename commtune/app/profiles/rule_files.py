@@ -17,7 +17,7 @@ from commtune.export.rules import RULE_FORMATS, formats_for, render_rules
 from commtune.export.rules.rccl import copied_from
 from commtune.export.rules.rule_file import FIRST_LINE, WITHOUT_TABLE, RuleExport, RuleFormat
 from commtune.export.rules.table import RuleTable, Span
-from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
+from commtune.model import Backend, MpiFlavour, MpiInstallation, Verdict, Workload
 
 #: What a note says of the last verification (``compose_note``): a line, unless it says more.
 _VERIFIED = r"verified \d{4}-\d\d-\d\d(?: as [^\n;]+)?: \w+"
@@ -30,6 +30,7 @@ class CampaignRules:
 
     Attributes:
         answers: the profiles behind the rules.
+        withdrawn: what is said of those that were withdrawn, each.
     """
 
     format: RuleFormat
@@ -37,6 +38,7 @@ class CampaignRules:
     export: RuleExport
     stored: CampaignDescription
     answers: tuple[ProfileAnswer, ...]
+    withdrawn: tuple[str, ...]
 
     def spans(self, operation: str) -> tuple[Span, ...]:
         """Returns an operation's rules over all sizes, as in the files."""
@@ -89,7 +91,12 @@ def prepare_rules(
     export = render_rules(chosen, table, library)
     behind = {document.profile.name for document in table.documents}
     used = tuple(answer for answer in answers if answer.profile.name in behind)
-    return CampaignRules(chosen, table, export, stored, used)
+    withdrawn = tuple(
+        f"{answer.profile.name} was withdrawn ({answer.profile.note})"
+        for answer in answers
+        if answer.profile.verdict is Verdict.WITHDRAWN
+    )
+    return CampaignRules(chosen, table, export, stored, used, withdrawn)
 
 
 def rule_format_of(campaign: str, db: str | None = None) -> str:
@@ -194,7 +201,8 @@ def refuse_changed(file: Path, rules: CampaignRules) -> None:
     for one, path in zip(rules.export.files, rules.export.paths(file), strict=True):
         if why := _difference(_read(path), one.text):
             again = f"commtune export {rules.stored.name} --format {rules.format.name} -o {file}"
-            raise UserError(f"{path} {why}", hint=f"write it again: {again}")
+            said = "; ".join([f"{path} {why}", *rules.withdrawn])
+            raise UserError(said, hint=f"write it again: {again}")
 
 
 def _read(file: Path) -> str:
