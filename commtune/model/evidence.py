@@ -33,6 +33,7 @@ class Estimand(StrEnum):
 
     MEDIAN = "median"
     MEAN = "mean"
+    P95 = "p95"
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,8 @@ def compare_candidate(
     """Compares a candidate with the default; returns its points, and estimates by size."""
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
+    if rules.estimand is Estimand.P95:
+        speeds = MachineStates()  # percentiles are of all launches, and their sides are apart
     for size, parts in pair_by_size(blocks, DEFAULT, candidate, speeds).items():
         estimates[size] = estimate_pairs([*parts.values()], rules.estimand, rules.spread)
         points += _points(operation, size, parts, estimates[size], rules)

@@ -10,7 +10,7 @@ from statistics import median
 
 from commtune.campaign.plan import BUDGETS, Plan
 from commtune.formatting import format_size
-from commtune.model import FEWEST_PAIRS, Execution, Phase, PointEvidence, Run, Verdict
+from commtune.model import FEWEST_PAIRS, Estimand, Execution, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
     CONFIRMATION_SHARES,
     Answer,
@@ -213,6 +213,8 @@ def detectable_gains(
     From the pairs so far and the planned blocks, for the noisiest candidate that is not ruled
     out: less noise of others doesn't limit what that one may hide.
     """
+    if rules.estimand is Estimand.P95:
+        return {}  # resampled pairs have no slower runs than those that were met
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
     by_size: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
     for place, (candidate, estimates) in enumerate(comparison.estimates.items()):

@@ -63,6 +63,14 @@ class Estimate:
     rounding: float = 0.0
     spread: float = SESSION_SPREAD
 
+    def within(self, level: float) -> float:
+        """Returns the half width of an interval from noise alone."""
+        return t_quantile((1 + level) / 2, self.freedom) * self.error
+
+    def fewest_pairs(self, _level: float) -> int:
+        """Returns the fewest pairs of which an interval at this level has two ends."""
+        return 2
+
     @property
     def between_sessions(self) -> float:
         """The half width of a 95 % interval for the variation between sessions alone."""
@@ -216,7 +224,8 @@ def after_more_pairs(found: Estimate, times: float) -> Estimate:
     """Predicts an estimate with ``times`` as many pairs: the same mean, a smaller error."""
     pairs = int(found.pairs * times)
     freedom = found.freedom * (pairs - 1) / (found.pairs - 1)
-    return replace(found, error=found.error / math.sqrt(times), freedom=freedom, pairs=pairs)
+    error = found.error / math.sqrt(times)
+    return Estimate(found.mean, error, freedom, pairs, found.rounding, found.spread)
 
 
 def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
@@ -239,8 +248,7 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
 
 def half_width(found: Estimate, level: float) -> float:
     """Returns the half width of the interval of a log ratio."""
-    within = t_quantile((1 + level) / 2, found.freedom) * found.error
-    return math.hypot(within, found.between_sessions, found.rounding)
+    return math.hypot(found.within(level), found.between_sessions, found.rounding)
 
 
 @lru_cache(maxsize=4096)
@@ -297,4 +305,5 @@ def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> floa
     near = margin * (distance - math.copysign(share**2, above) * found.mean)
     root = math.sqrt(near**2 + (quantile**2 - (1 - share**2) * margin**2) * room)
     error = room / (near + root)
-    return max(found.pairs, found.pairs * (found.error / error) ** 2)
+    needed = found.pairs * (found.error / error) ** 2
+    return max(found.pairs, needed, found.fewest_pairs(level))

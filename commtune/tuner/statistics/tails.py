@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, comb
+from math import comb
 from statistics import fmean, median
+
+from commtune.tuner.statistics.percentiles import find_p95
 
 #: A run is slow if it took more than this many times the median of its configuration.
 SLOW = 1.5
@@ -55,13 +57,8 @@ def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
         sum(_slow_runs(of) for _, of in states),
         sum(_slow_runs(of) for of, _ in states),
         fmean(defaults_s) / fmean(candidates_s),
-        _p95(defaults_s) / _p95(candidates_s),
+        find_p95(defaults_s) / find_p95(candidates_s),
     )
-
-
-def _p95(times_s: Sequence[float]) -> float:
-    """Returns the 95th percentile by nearest rank: of fewer than 20 runs, the slowest one."""
-    return sorted(times_s)[ceil(0.95 * len(times_s)) - 1]
 
 
 def _slow_runs(times_s: Sequence[float]) -> int:

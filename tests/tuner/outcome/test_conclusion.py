@@ -405,6 +405,25 @@ def test_slow_runs_count_in_the_mean(
     assert points[0].gain.ratio == pytest.approx(saved, rel=0.02)
 
 
+@pytest.mark.parametrize(("confirmation_s", "is_shown"), [(60, True), (4, False)])
+def test_a_campaign_about_95th_percentiles_needs_many_blocks(
+    confirmation_s: float, is_shown: bool
+) -> None:
+    plan = replace(PLAN, estimand=Estimand.P95, budget=Budget(8, 3, confirmation_s))
+    chosen, reporter = benchmark(), QuietReporter()
+    store = InMemoryStore(str(plan.seed))
+    runner = Runner(plan, 1, chosen, store, clock=chosen.clock)
+    found = Campaign(plan, runner, reporter).run()
+    faster = [one for one in found.profiles if one.verdict is Verdict.FASTER]
+    assert bool(faster) is is_shown
+    warned = [line for line in reporter.said if line.startswith("95th percentiles need ")]
+    assert bool(warned) is not is_shown
+    assert not found.conclusion.detectable
+    for profile in faster:
+        assert describe_conditions(profile.conditions) == "speedups are ratios of 95th percentiles"
+        assert profile.configuration["V"] == "2"
+
+
 def test_a_campaign_about_mean_times_says_so() -> None:
     plan = replace(PLAN, estimand=Estimand.MEAN)
     found = [one for one in campaign(plan).profiles if not one.configuration.is_default]
