@@ -205,8 +205,7 @@ def estimate_pairs(
 ) -> Estimate | None:
     """Estimates the log ratio over machine states, with its rounding error.
 
-    The ratio of means is over all states at once, since the runs of a pair share theirs; so is that
-    of percentiles.
+    Ratios of means and of percentiles are over all states at once.
 
     Args:
         spread: standard deviation of the ratio between sessions, as a share of its logarithm.
