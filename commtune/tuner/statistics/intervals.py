@@ -63,11 +63,11 @@ class Estimate:
     rounding: float = 0.0
     spread: float = SESSION_SPREAD
 
-    def within(self, level: float) -> float:
+    def noise_half_width(self, level: float) -> float:
         """Returns the half width of an interval from noise alone."""
         return t_quantile((1 + level) / 2, self.freedom) * self.error
 
-    def fewest_pairs(self, _level: float) -> int:
+    def count_fewest_pairs(self, _level: float) -> int:
         """Returns the fewest pairs of which an interval at this level has two ends."""
         return 2
 
@@ -248,7 +248,7 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
 
 def half_width(found: Estimate, level: float) -> float:
     """Returns the half width of the interval of a log ratio."""
-    return math.hypot(found.within(level), found.between_sessions, found.rounding)
+    return math.hypot(found.noise_half_width(level), found.between_sessions, found.rounding)
 
 
 @lru_cache(maxsize=4096)
@@ -306,4 +306,4 @@ def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> floa
     root = math.sqrt(near**2 + (quantile**2 - (1 - share**2) * margin**2) * room)
     error = room / (near + root)
     needed = found.pairs * (found.error / error) ** 2
-    return max(found.pairs, needed, found.fewest_pairs(level))
+    return max(found.pairs, needed, found.count_fewest_pairs(level))

@@ -31,7 +31,7 @@ class PercentileRatio(Estimate):
 
     sides_s: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
 
-    def within(self, level: float) -> float:
+    def noise_half_width(self, level: float) -> float:
         """Returns the half width from noise alone: the larger one of both ends.
 
         Both percentiles are inside their intervals with probability ``level``.
@@ -42,7 +42,7 @@ class PercentileRatio(Estimate):
         low, high = _log_ratio(low_s, other_high_s), _log_ratio(high_s, other_low_s)
         return max(high - self.mean, self.mean - low)
 
-    def fewest_pairs(self, _level: float) -> int:
+    def count_fewest_pairs(self, _level: float) -> int:
         """Returns the fewest pairs of which an interval at this level has two ends."""
         return count_needed_pairs(_level)
 
@@ -56,7 +56,7 @@ def estimate_percentile_ratio(times_s: Sequence[tuple[float, float]]) -> Percent
     mean = math.log(find_p95(one_s) / find_p95(other_s))
     wide = PercentileRatio(mean, 0.0, pairs - 1, pairs, sides_s=(one_s, other_s))
     return PercentileRatio(
-        mean, wide.within(_ONE_ERROR), pairs - 1, pairs, sides_s=(one_s, other_s)
+        mean, wide.noise_half_width(_ONE_ERROR), pairs - 1, pairs, sides_s=(one_s, other_s)
     )
 
 

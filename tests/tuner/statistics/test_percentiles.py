@@ -47,7 +47,7 @@ def test_one_pair_less_than_needed_has_no_end(level: float) -> None:
     for pairs, has_ends in ((needed, True), (needed - 1, False)):
         found = estimate_percentile_ratio(times(pairs, rng))
         assert found is not None
-        assert math.isfinite(found.within(level)) is has_ends
+        assert math.isfinite(found.noise_half_width(level)) is has_ends
 
 
 def test_nothing_is_estimated_from_the_pairs_of_a_usual_campaign() -> None:
@@ -85,5 +85,5 @@ def test_intervals_hold_as_often_as_they_should() -> None:
     for _ in range(400):
         found = estimate_percentile_ratio(times(150, rng))
         assert found is not None
-        misses += abs(found.mean) > found.within(0.95)  # the truth: both sides are alike
+        misses += abs(found.mean) > found.noise_half_width(0.95)  # the truth: both sides are alike
     assert misses <= 30  # more than 5 %, with an error of 3 standard deviations
