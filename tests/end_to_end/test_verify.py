@@ -162,7 +162,7 @@ def test_for_people(commtune: CommandLine) -> None:
     assert said.code == {**CODES, "inconclusive": 13}[finding]
     assert lines[1].startswith("allreduce of float32, 2 ranks, MPICH ")
     level = ["today,", "simultaneous", "95", "%", "CI"]
-    header = ["size", "default", "tuned", "stated", *level, "finding"]
+    header = ["size", "default", "candidate", "stated", *level, "finding"]
     assert lines[3].split() == header
     assert lines[4].strip().startswith("8 B")
     assert lines[4].endswith(("holds", "inconclusive"))
