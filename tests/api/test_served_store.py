@@ -147,6 +147,7 @@ def test_a_wrong_address_or_token_is_said(address: str, monkeypatch: pytest.Monk
     printed = refusal(f"{address}/?token=secret", None)
     assert "other users of this machine see" in printed.message
     assert "secret" not in printed.message
+    assert "Invalid IPv6 URL" in refusal("http://[fe80", None).message
     assert "has a user" in refusal(address.replace("://", "://me:you@"), None).message
     # All paths begin with the prefix: elsewhere, somebody else answers.
     assert "another version" in refusal(address.removesuffix(PREFIX)).message
@@ -225,7 +226,7 @@ def test_a_page_that_is_no_service_is_said(
     assert seen[0] == f"Bearer {TOKEN}"
 
 
-@pytest.mark.parametrize(("retry_after", "asked"), [("0", 2), ("Wed, 21 Oct", 1)])
+@pytest.mark.parametrize(("retry_after", "asked"), [("0", 2), ("Wed, 21 Oct", 1), ("\xb2", 1)])
 def test_a_busy_service_is_asked_once_more(retry_after: str, asked: int) -> None:
     said = b'{"error": {"code": "busy", "message": "too many ask", "hint": "later"}}'
     told = {"content-type": "application/json", "retry-after": retry_after}
