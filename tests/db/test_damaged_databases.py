@@ -24,6 +24,7 @@ from commtune.cli import make_app
 from commtune.db.connection import engine
 from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows
+from commtune.db.inspection import campaigns_with
 from commtune.db.storage.store import Store
 from commtune.db.tables import METADATA
 from commtune.errors import CommtuneError, UserError
@@ -264,6 +265,11 @@ def test_a_schema_version_that_is_none_is_named_and_repaired(path: Path, revisio
     assert _names(path) == ["second", "first"]
 
 
+def test_no_campaign_is_blamed_for_damage_of_the_whole_file(path: Path) -> None:
+    with closing(open_readable(f"sqlite:///{path}")) as database, database.read() as connection:
+        assert campaigns_with(connection, Damage("file", "", "", "it ends early")) == set()
+
+
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.95])
 def test_a_file_that_was_cut_is_named(path: Path, share: float) -> None:
     content = path.read_bytes()
@@ -344,6 +350,7 @@ def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -
         assert stored.decision(1) == Decision(first_block=7)
         assert given.count(stored, "profile_points") == points > 0
     assert "exists" in _run(f"db backup {copy}", path)
+    assert f"can't write {tmp_path}/no/c" in _run(f"db backup {tmp_path}/no/c", path)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 

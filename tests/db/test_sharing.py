@@ -220,6 +220,21 @@ def test_the_same_name_with_other_runs_is_a_conflict(
     assert merge(tmp_path / "other.bundle", sqlite_url, "site-b") == [("shm@site-b", True)]
 
 
+def test_a_campaign_that_was_renamed_since_keeps_its_first_name(
+    bundle: Path, source: str, tmp_path: Path, sqlite_url: str
+) -> None:
+    merge(bundle, sqlite_url)
+    renamed = tmp_path / "renamed.db"
+    shutil.copy(source.removeprefix("sqlite:///"), renamed)
+    with (
+        closing(open_database(f"sqlite:///{renamed}")) as database,
+        database.write() as connection,
+    ):
+        connection.exec_driver_sql("UPDATE campaigns SET name = 'new'")
+    sharing.create_bundle(tmp_path / "renamed.bundle", db=str(renamed))
+    assert merge(tmp_path / "renamed.bundle", sqlite_url) == [("shm@site-a", False)]
+
+
 @pytest.mark.parametrize(
     "change",
     [
