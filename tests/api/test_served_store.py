@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import ssl
 import subprocess
 import threading
@@ -242,6 +243,18 @@ def test_answers_of_another_version_are_said() -> None:
     ):
         ct.open_store(address, token=TOKEN).profile(1)
     assert "pip install --upgrade" in raised.value.hint
+
+
+def test_results_without_a_column_are_of_another_version() -> None:
+    page = {"campaign_id": 1, "newest": 1, "variables": [], "columns": ["run"], "next": None}
+    with (
+        web_server(200, _JSON, json.dumps(page | {"rows": [["r1"]], "version": "1"}).encode()) as (
+            address,
+            _,
+        ),
+        pytest.raises(DatabaseFault, match="another version of commtune, 1 "),
+    ):
+        ct.open_store(address, token=TOKEN).results("night").rows()
 
 
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,15 @@ def test_an_older_file_is_replaced_and_a_failure_keeps_it(tmp_path: Path) -> Non
     assert "mkdir -p" in raised.value.hint
 
 
+def test_a_file_may_have_a_name_with_marks_of_a_url(tmp_path: Path) -> None:
+    db, _ = stored(tmp_path)
+    (tmp_path / "made").mkdir()
+    export_study_command("night", tmp_path / "made" / "a%20b?c=1{d}.db", db)
+    (file,) = (tmp_path / "made").iterdir()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM studies").fetchone() == (4,)
+
+
 def test_a_campaign_without_measurements_has_no_study(tmp_path: Path) -> None:
     db, _ = stored(tmp_path, sizes=())
     with pytest.raises(NoAnswer):
