@@ -238,6 +238,20 @@ def test_a_damaged_run_beside_one_that_measured_nothing_ends_no_report(
     assert {str(one) for one in told} == {"runs 1: wall_s: '1e6 seconds' is not a number"}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        'systems SET description = \'{"cores_usable": "\\ud800"}\'',
+        "conclusions SET conclusion = json_set(conclusion, '$.ablations[0].variables[0].points',"
+        """ json('[{"bytes": 8, "pairs": 9, "ratio": -1, "low": 1.1, "high": 1.2}]'))""",
+    ],
+)
+def test_damage_inside_a_document_ends_no_report(path: Path, change: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(f"UPDATE {change}").rowcount
+    assert _run("report first --output {}/report.html", path) == ""
+
+
 def test_instead_of_a_damaged_gain_the_next_one_is_shown(path: Path, told: list[Damage]) -> None:
     with opened_store(path) as store:
         store.save_profiles(1, [given.profile()])

@@ -136,6 +136,23 @@ def test_all_trials_come_page_by_page(client: Client) -> None:
     assert seen[1]["runs"] == sum(run["trial"] == 1 for run in runs)
 
 
+@pytest.mark.filterwarnings("default::commtune.db.damage.DamagedRowWarning")
+@pytest.mark.parametrize("table", ["runs", "trials"])
+def test_a_damaged_row_is_not_the_end_of_the_list(
+    table: str, tmp_path: Path, ask: Callable[..., Client]
+) -> None:
+    with opened_store(tmp_path / "commtune.db") as store:
+        Made(trials=6, blocks=2).store(store)
+        with store.database.write() as connection:
+            column = "detail" if table == "runs" else "origin"
+            damage = f"UPDATE {table} SET {column} = x'ff00' WHERE id = 5"
+            connection.exec_driver_sql(damage)
+    first = "before=10" if table == "runs" else "first=0"
+    told = ask(str(tmp_path / "commtune.db"))
+    page = told.get(f"/api/v1/campaigns/made-up/{table}?limit=6&{first}").data
+    assert len(page[table]) == 5 and page["next"] is not None
+
+
 def test_an_answer_is_kept_until_the_database_is_written(
     db: str, ask: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
