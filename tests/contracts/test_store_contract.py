@@ -9,7 +9,7 @@ import database_values as given
 import pytest
 from stores import opened_store
 
-from commtune.model import DEFAULT, Outcome, RunResult
+from commtune.model import DEFAULT, Outcome, Phase, RunResult
 from commtune.model.conclusion import Decision
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.ports import Store
@@ -69,7 +69,10 @@ def test_a_result_is_stored_once(begun: Store) -> None:
     begun.finish_run(ID, given.result(), "allreduce")
     begun.finish_run(ID, replace(given.result(), wall_s=9.0), "allreduce")
     (run,) = begun.runs(ID)
-    assert run.wall_s == given.result().wall_s
+    found = (run.phase, run.operation, run.outcome, run.started_at, run.wall_s)
+    wanted = given.result()
+    assert found == (Phase.SEARCH, "allreduce", Outcome.OK, wanted.started_at, wanted.wall_s)
+    assert len(run.measurements) == len(given.SIZES)
 
 
 def test_all_measurements_are_stored_with_the_run(begun: Store) -> None:
