@@ -32,7 +32,6 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.conclusion import Decision
-from commtune.tuner import ports
 
 
 @pytest.fixture
@@ -42,11 +41,6 @@ def campaign_id(store: Store) -> int:
     store.add_trial(handle.id, 0, DEFAULT, "baseline")
     store.add_trial(handle.id, 1, given.TUNED, "sampler")
     return handle.id
-
-
-def test_a_store_is_what_the_tuner_asks_for(store: Store, campaign_id: int) -> None:
-    port: ports.Store = store  # mypy compares the signatures
-    assert [trial.number for trial in port.trials(campaign_id)] == [0, 1]
 
 
 def test_campaigns_draw_their_orders_from_seeds_of_their_own(store: Store) -> None:

@@ -137,19 +137,16 @@ def test_all_trials_come_page_by_page(client: Client) -> None:
 
 
 @pytest.mark.filterwarnings("default::commtune.db.damage.DamagedRowWarning")
-@pytest.mark.parametrize("table", ["runs", "trials"])
+@pytest.mark.parametrize(
+    ("damaged", "asked"), [("runs SET detail", "before=10"), ("trials SET origin", "first=0")]
+)
 def test_a_damaged_row_is_not_the_end_of_the_list(
-    table: str, tmp_path: Path, ask: Callable[..., Client]
+    damaged: str, asked: str, db: str, ask: Callable[..., Client]
 ) -> None:
-    with opened_store(tmp_path / "commtune.db") as store:
-        Made(trials=6, blocks=2).store(store)
-        with store.database.write() as connection:
-            column = "detail" if table == "runs" else "origin"
-            damage = f"UPDATE {table} SET {column} = x'ff00' WHERE id = 5"
-            connection.exec_driver_sql(damage)
-    first = "before=10" if table == "runs" else "first=0"
-    told = ask(str(tmp_path / "commtune.db"))
-    page = told.get(f"/api/v1/campaigns/made-up/{table}?limit=6&{first}").data
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute(f"UPDATE {damaged} = x'ff00' WHERE id = 5")
+    table = damaged.partition(" ")[0]
+    page = ask(db).get(f"/api/v1/campaigns/made-up/{table}?limit=6&{asked}").data
     assert len(page[table]) == 5 and page["next"] is not None
 
 

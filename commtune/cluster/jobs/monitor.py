@@ -124,8 +124,11 @@ class JobMonitor:
             attempts = attempts_of(tracked.job.number, records)
             tracked.forgotten += not attempts
             if attempts and attempts[-1].observed.state.is_over:
-                tracked.observed = attempts[-1].observed
-                tracked.job = _described(tracked.job, tracked.observed, attempts[-1])
+                last = attempts[-1]
+                tracked.observed = last.observed
+                # For some seconds, the accounts name only the node of the job's script.
+                nodes = tracked.job.nodes or last.node_list
+                tracked.job = replace(_described(tracked.job, last.observed, last), nodes=nodes)
                 self.changed(tracked)
 
     def _end(self, tracked: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
