@@ -35,7 +35,7 @@ from commtune import process
 from commtune.app.campaigns import tuning
 from commtune.campaign.plan import Budget
 from commtune.cli import _NEW_OBJECTS
-from commtune.cluster.local.launch import _mpi_command, base_environment
+from commtune.cluster.local.launch import base_environment, local_launcher
 from commtune.commands.campaigns.tuning import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.db.lock_owner import LockOwner
@@ -70,7 +70,7 @@ def real(search: str) -> None:
 
 
 def _launch_floor(mpi: MpiInstallation) -> float:
-    command = _mpi_command(mpi, 2, ["/bin/true"])
+    command = local_launcher(mpi).command(2, ["/bin/true"], 0.0)
     environment = base_environment(os.environ, mpi)
     runs = [process.run_process(command, environment=environment, timeout_s=30) for _ in range(15)]
     return median(run.wall_s for run in runs)

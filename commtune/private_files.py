@@ -12,6 +12,7 @@ import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_native_id
 
 from commtune.errors import EnvironmentFault, UserError
 from commtune.paths import is_folder
@@ -53,18 +54,28 @@ def make_private_file(file: Path) -> None:
         return
 
 
-def replace_own_file(file: Path, text: str) -> None:
-    """Writes a file of ours completely or not at all.
+@contextmanager
+def replacing_file(file: Path) -> Iterator[Path]:
+    """Yields a temporary file to write to, which atomically replaces ``file`` if no error occurs.
 
     Raises:
         OSError: it can't be written.
     """
-    part = file.with_name(f".{file.name}.{os.getpid()}")
+    # Other threads may write the same file meanwhile, and must not put our half of it in place.
+    part = file.with_name(f"{file.name}.{get_native_id()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.unlink(missing_ok=True)  # left by a process that was killed
+        yield part
         part.replace(file)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def replace_own_file(file: Path, text: str) -> None:
+    """Writes a file of ours completely or not at all; an ``OSError`` where it can't be written."""
+    with replacing_file(file) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 @contextmanager

@@ -271,5 +271,6 @@ def _reasons(states: object) -> list[str]:
     for state in states.values() if isinstance(states, Mapping) else ():
         throttle = state.get("throttle") if isinstance(state, Mapping) else None
         words = throttle if isinstance(throttle, list) else []
-        found.update(dict.fromkeys(str(word) for word in words if word not in _CHOSEN))
+        told = (word for word in words if isinstance(word, str) and word not in _CHOSEN)
+        found.update(dict.fromkeys(told))
     return list(found)

@@ -197,8 +197,8 @@ def _word(kind: type[Enum]) -> Check:
 @cache
 def is_document(hint: Any) -> bool:
     """Whether a column of this type is stored as JSON."""
-    kinds = {one for one in get_args(hint) if one is not type(None)} or {hint}
-    kind = hint if get_origin(hint) not in (Union, types.UnionType) else kinds.pop()
+    is_union = get_origin(hint) in (Union, types.UnionType)
+    kind = next(one for one in get_args(hint) if one is not type(None)) if is_union else hint
     is_word = isinstance(kind, type) and not is_typeddict(kind) and issubclass(kind, Enum)
     return kind is not Any and kind not in (*_WORDS, *_BOUNDED) and not is_word
 

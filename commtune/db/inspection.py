@@ -52,7 +52,9 @@ def find_damage(database: Database) -> list[Damage]:
 
 
 def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
-    """Returns the numbers of the campaigns that use a damaged row."""
+    """Returns the numbers of the campaigns that use a damaged row; none for a whole file's."""
+    if damage.table not in METADATA.tables:
+        return set()
     table, given = damage.table, {"row": damage.row.partition(", ")[0]}
     statement = {
         "campaigns": "SELECT :row AS id",

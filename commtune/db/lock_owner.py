@@ -34,14 +34,14 @@ class LockOwner:
     pid_namespace: int
 
     @classmethod
-    def current(cls, proc: Path = _PROC) -> LockOwner:
+    def current(cls) -> LockOwner:
         pid = os.getpid()
         return cls(
             host=socket.gethostname(),
-            boot_id=_read(proc / "sys/kernel/random/boot_id"),
+            boot_id=_read(_PROC / "sys/kernel/random/boot_id"),
             pid=pid,
-            pid_start=start_of(pid, proc) or 0,
-            pid_namespace=_inode(proc / "self/ns/pid"),
+            pid_start=start_of(pid) or 0,
+            pid_namespace=_inode(_PROC / "self/ns/pid"),
         )
 
     def describe(self) -> str:

@@ -29,7 +29,7 @@ def read_answer(url: str, read: Callable[[], _T]) -> _T:
     """
     try:
         return read()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         said = str(error).partition("\n")[0]
         raise explain_other_version(url, f"its answer is not readable ({said})") from error
 

@@ -18,6 +18,7 @@ from commtune.db.inspection import campaigns_with, find_damage
 from commtune.db.lock_owner import living_holders
 from commtune.db.storage.campaigns import delete_rows
 from commtune.db.tables import CONFIGURED, METADATA
+from commtune.documents.files import writing_file
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 from commtune.paths import exists
 
@@ -62,9 +63,9 @@ def back_up(url: str, target: Path) -> None:
     """Writes a consistent copy of an SQLite database, even while others write to it.
 
     Raises:
-        UserError: the database is on a server, or the target exists.
+        UserError: the database is on a server, or the target exists or can't be written.
         NoAnswer: there is no database.
-        DatabaseFault: it can't be read, or the copy can't be written.
+        DatabaseFault: it can't be read.
     """
     source = _sqlite_file(url, f"pg_dump --format=custom --file={target} {_for_libpq(url)}")
     if exists(target):
@@ -72,6 +73,7 @@ def back_up(url: str, target: Path) -> None:
     try:
         with (
             closing(connect_for_reading(source)) as stored,
+            writing_file(target),
             _new_file(target) as partial,
             closing(sqlite3.connect(partial)) as copy,
         ):

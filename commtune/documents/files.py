@@ -7,14 +7,14 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from threading import get_native_id
 
 from commtune.errors import UserError, explain_os_error
 from commtune.formatting import format_size
 from commtune.paths import exists, is_file, is_folder
+from commtune.private_files import replacing_file
 
 #: The largest text file that is read, bytes.
 _MOST_TEXT = 2**20
@@ -115,20 +115,8 @@ def replaced_file(file: Path) -> Iterator[Path]:
         UserError: it can't be written; for a missing folder, the hint is to create it.
     """
     is_special = exists(file) and not is_file(file)  # a pipe, a device
-    # Others may write the same file meanwhile, and must not put our half of it in place.
-    part = file if is_special else file.with_name(f"{file.name}.{get_native_id()}.part")
-    try:
-        with writing_file(file):
-            if is_special:
-                yield file
-                return
-            part.unlink(missing_ok=True)  # left by a process that was killed
-            yield part
-            part.replace(file)
-    finally:
-        if not is_special:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+    with writing_file(file), nullcontext(file) if is_special else replacing_file(file) as part:
+        yield part
 
 
 def resolve_path(written: str, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Compresses files that are no longer written, and reads them whether compressed or not."""
+"""Names record files, compresses those no longer written, and reads them in either form."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from pathlib import Path
 
 from commtune.documents.files import replaced_file
 from commtune.paths import exists
+
+
+def record_file(folder: Path, run_id: str) -> Path:
+    """Returns the path of a run's record file."""
+    return folder / f"{run_id}.jsonl"
 
 
 def kept_file(file: Path) -> Path:

@@ -92,7 +92,7 @@ def render_rule_module(
         raise _without_guards(*unguarded[0])
     _refuse_unfit(FORMATS[format], dict(load))
     lines = describe_rules(table, rules)
-    scope = (lines[1], "The variables beside the files hold for the whole process.")
+    scope = f"{lines[1]} The variables beside the files hold for the whole process."
     said = [
         *(_UNGUARDED if unguarded else []),
         *lines,

@@ -235,7 +235,7 @@ def _row(point: PointEvidence) -> tuple[str, ...]:
 def one_line(line: str) -> str:
     """Removes control characters, and a backslash at the end, which would continue a comment."""
     printable = "".join(c if c.isprintable() else " " for c in line)
-    return printable.rstrip().rstrip("\\")
+    return printable.rstrip(" \\")
 
 
 def comment_lines(lines: Sequence[str], mark: str) -> str:

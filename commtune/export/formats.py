@@ -22,6 +22,7 @@ from commtune.export.document import (
     Format,
     GuardVerdict,
     comment_lines,
+    one_line,
 )
 from commtune.export.modules import MODULE_FILES, Module, ModuleFile
 from commtune.formatting import without_infinities
@@ -121,8 +122,8 @@ def _profile_values(document: ExportDocument) -> dict[str, Any]:
 
 def _module(name: str, file: ModuleFile) -> Format:
     def write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
-        named = "commtune profile " + document.profile.name
-        scope = tuple(document.scope(guards))
+        named = one_line("commtune profile " + document.profile.name)
+        scope = one_line(" ".join(document.scope(guards)))
         return file.write(Module(named, document.title, scope, lines, document.variables()))
 
     load = f"module use FOLDER; module load FILE, for FOLDER/FILE{file.suffix}"

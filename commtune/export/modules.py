@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from commtune.export.document import comment_lines, one_line
+from commtune.export.document import comment_lines
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,13 @@ class Module:
     """The content of a module file.
 
     Attributes:
-        name, title: its name, and a title of one line.
-        scope: sentences on what it is for.
+        name, title, scope: its name, a title, and what it is for, each in one line.
         lines: the help text.
     """
 
     name: str
     title: str
-    scope: tuple[str, ...]
+    scope: str
     lines: list[str]
     variables: Mapping[str, str]
 
@@ -48,9 +47,9 @@ _HELP = "module help shows what it is good for."
 def _write_lmod(module: Module) -> str:
     body = [
         f"help({_long_bracket(module.lines)})",
-        f"whatis({_quoted_lmod(one_line('Name: ' + module.name))})",
+        f"whatis({_quoted_lmod('Name: ' + module.name)})",
         f"whatis({_quoted_lmod('Description: ' + module.title)})",
-        f"whatis({_quoted_lmod('Scope: ' + ' '.join(module.scope))})",
+        f"whatis({_quoted_lmod('Scope: ' + module.scope)})",
         'family("commtune")',
         *(f"pushenv({_quoted_lmod(n)}, {_quoted_lmod(v)})" for n, v in module.variables.items()),
     ]
@@ -95,12 +94,11 @@ if {[llength [info commands pushenv]] && ![info exists ::env(LMOD_VERSION)]} {
 def _write_tcl(module: Module) -> str:
     settings = (f"$commtune_set {n} {_quoted_tcl(v)}\n" for n, v in module.variables.items())
     helping = "".join(f"    puts stderr {_quoted_tcl(line)}\n" for line in module.lines)
-    about = (module.title, " ".join(module.scope))
     return (
         "#%Module1.0\n"
         + comment_lines([module.title, _HELP], "#")
         + f"proc ModulesHelp {{ }} {{\n{helping}}}\n"
-        + "".join(f"module-whatis {_quoted_tcl(text)}\n" for text in about)
+        + "".join(f"module-whatis {_quoted_tcl(text)}\n" for text in (module.title, module.scope))
         + _CHOOSE
         + "".join(settings)
     )

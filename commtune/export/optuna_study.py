@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from optuna.distributions import CategoricalDistribution, distribution_to_json
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -57,7 +59,11 @@ def write_studies(
         OSError: the file can't be written.
     """
     try:
-        storage = RDBStorage(f"sqlite:///{file}")
+        # By a function, since a file's name may have characters that mean something in a URL.
+        storage = RDBStorage(
+            "sqlite://",
+            engine_kwargs={"creator": partial(sqlite3.connect, file), "poolclass": NullPool},
+        )
         try:
             numbers = {name: _new_study(storage, name, about) for name, about in studies.items()}
         finally:

@@ -21,6 +21,7 @@ _SHAPE = ("group_size", "active", "direction", "inside", "between", "assemble")
 _LARGEST_FILE = 64 * 2**20
 _MOST_PROBLEMS = 10
 _BEYOND_ANY_AMOUNT = 1e30
+_BEYOND_ANY_COUNT = 2**63  # no database holds more
 _Record = Mapping[str, Any]
 
 
@@ -114,6 +115,10 @@ class _Reader:
         ranks = record.get("rank_info")
         if not isinstance(ranks, list) or not all(_is_rank(rank) for rank in ranks):
             raise _Invalid("rank_info is not a list of ranks with their environments")
+        _object({"benchmark": {}, **record}, "benchmark")
+        files = record.get("libraries", [])
+        if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+            raise _Invalid("libraries is not a list of paths")
         if not isinstance(record.get("oversubscribed"), bool):
             raise _Invalid("oversubscribed is not a bool")
         if self.request is not None:
@@ -181,10 +186,13 @@ def _is_rank(rank: object) -> bool:
     if not isinstance(rank, dict) or not isinstance(rank.get("environment"), dict):
         return False
     controls = rank.get("controls", {})
-    return isinstance(controls, dict) and all(
-        control is None or (isinstance(control, dict) and {"kind", "value"} <= control.keys())
-        for control in controls.values()
-    )
+    return isinstance(controls, dict) and all(map(_is_control, controls.values()))
+
+
+def _is_control(control: object) -> bool:
+    if not isinstance(control, dict):
+        return control is None
+    return {"kind", "value"} <= control.keys() and isinstance(control.get("words", []), list)
 
 
 def _is_aggressors(header: _Record) -> bool:
@@ -331,7 +339,7 @@ def _if_there(record: _Record, name: str, unit: float = 1.0) -> float | None:
 
 def _whole(record: _Record, name: str) -> int:
     value = record.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _BEYOND_ANY_COUNT:
         raise _Invalid(f"{name} is not a whole number from 0: {_shown(value)}")
     return value
 

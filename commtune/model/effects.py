@@ -35,8 +35,15 @@ class SizeEffect:
 
 
 def select_known(points: Sequence[SizeEffect]) -> tuple[SizeEffect, ...]:
-    """Returns the points with more than one pair, and so an interval, in order of size."""
-    found = (point for point in points if point.pairs > 1 and not math.isnan(point.ratio))
+    """Returns the points with more than one pair, and so an interval, in order of size.
+
+    Those whose ratio isn't in their interval were damaged.
+    """
+    found = (
+        point
+        for point in points
+        if point.pairs > 1 and 0 <= point.low <= point.ratio <= point.high and point.ratio > 0
+    )
     return tuple(sorted(found, key=lambda point: (point.bytes, point.speed)))
 
 

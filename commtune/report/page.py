@@ -163,7 +163,8 @@ def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[P
     composed = Page(record)
     _make_folder(page.parent)
     with writing_file(page):
-        page.write_text(composed.render(), encoding="utf-8")
+        # Facts of a machine are stored as they were found, perhaps with bytes that are no text.
+        page.write_text(composed.render(), encoding="utf-8", errors="replace")
     written = [page]
     if png is not None:
         _make_folder(png)

@@ -130,18 +130,16 @@ def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
 def _runs(db: str, values: _Values) -> Reply:
     limit = values["limit"] or given.ROWS_A_PAGE
     asked = {one.name: values[one.name] for one in given.RUNS}
-    page = list_runs(db, values["campaign"], **asked | {"limit": limit})
+    page, following = list_runs(db, values["campaign"], **asked | {"limit": limit})
     shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
-    return json_reply({"runs": shown, "next": page[-1].id if len(page) == limit else None})
+    return json_reply({"runs": shown, "next": following})
 
 
 def _trials(db: str, values: _Values) -> Reply:
     limit = values["limit"] or given.ROWS_A_PAGE
-    page = list_trials(db, values["campaign"], first=values["first"] or 0, limit=limit)
-    shown = [asdict(one) for one in page]
-    return json_reply(
-        {"trials": shown, "next": page[-1].number + 1 if len(page) == limit else None}
-    )
+    first = values["first"] or 0
+    page, following = list_trials(db, values["campaign"], first=first, limit=limit)
+    return json_reply({"trials": [asdict(one) for one in page], "next": following})
 
 
 def _run(db: str, values: _Values) -> Reply:

@@ -195,7 +195,7 @@ def _inside(
 def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     asked = given.read_parameters(given.RUNS, query)
     limit = asked["limit"] or given.ROWS_A_PAGE
-    page = list_runs(db, path["campaign"], **asked | {"limit": limit})
+    page, following = list_runs(db, path["campaign"], **asked | {"limit": limit})
     return render_page(
         "runs.html",
         prefix,
@@ -204,7 +204,7 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
         asked=asked,
         phases=given.PHASE.schema["enum"],
         outcomes=given.OUTCOME.schema["enum"],
-        following=page[-1].id if len(page) == limit else None,
+        following=following,
     )
 
 

@@ -134,6 +134,7 @@ class _Building:
             library=own.library,
             parameters=(),
             versions=own.versions,
+            operations=tuple(own.operations),
             summary=own.summary,
             pinned=pinned,
         )

@@ -31,6 +31,7 @@ class Space:
     Attributes:
         version: the version that the author declared; `key` identifies the content.
         versions: the library versions that it is for, as text like ``>=4.3,<6``.
+        operations: those that it is meant for, for people; empty for all.
         pinned: variables set in every run, including the baseline's; never in a configuration.
         parameters: the dimensions, sorted so that each follows those that its condition names.
         fixed: parameters that no longer vary, with their values.
@@ -42,6 +43,7 @@ class Space:
     library: str
     parameters: tuple[Parameter, ...]
     versions: str = ""
+    operations: tuple[str, ...] = ()
     summary: str = ""
     pinned: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()

@@ -208,8 +208,8 @@ class Store(Protocol):
     ) -> None:
         """Stores that all of these runs are about to start, or none of them."""
 
-    def finish_run(self, campaign_id: int, result: model.RunResult, operation: str) -> bool:
-        """Stores the result of a run; keeps the controller's lock on the campaign alive."""
+    def finish_run(self, campaign_id: int, result: model.RunResult, operation: str) -> None:
+        """Stores the first result of a run; keeps the controller's lock on the campaign alive."""
 
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
         """Removes a run that was started and has no result; the next session makes it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import json
 import ssl
 import subprocess
 import threading
@@ -147,6 +148,7 @@ def test_a_wrong_address_or_token_is_said(address: str, monkeypatch: pytest.Monk
     printed = refusal(f"{address}/?token=secret", None)
     assert "other users of this machine see" in printed.message
     assert "secret" not in printed.message
+    assert "Invalid IPv6 URL" in refusal("http://[fe80", None).message
     assert "has a user" in refusal(address.replace("://", "://me:you@"), None).message
     # All paths begin with the prefix: elsewhere, somebody else answers.
     assert "another version" in refusal(address.removesuffix(PREFIX)).message
@@ -225,7 +227,7 @@ def test_a_page_that_is_no_service_is_said(
     assert seen[0] == f"Bearer {TOKEN}"
 
 
-@pytest.mark.parametrize(("retry_after", "asked"), [("0", 2), ("Wed, 21 Oct", 1)])
+@pytest.mark.parametrize(("retry_after", "asked"), [("0", 2), ("Wed, 21 Oct", 1), ("\xb2", 1)])
 def test_a_busy_service_is_asked_once_more(retry_after: str, asked: int) -> None:
     said = b'{"error": {"code": "busy", "message": "too many ask", "hint": "later"}}'
     told = {"content-type": "application/json", "retry-after": retry_after}
@@ -241,6 +243,18 @@ def test_answers_of_another_version_are_said() -> None:
     ):
         ct.open_store(address, token=TOKEN).profile(1)
     assert "pip install --upgrade" in raised.value.hint
+
+
+def test_results_without_a_column_are_of_another_version() -> None:
+    page = {"campaign_id": 1, "newest": 1, "variables": [], "columns": ["run"], "next": None}
+    with (
+        web_server(200, _JSON, json.dumps(page | {"rows": [["r1"]], "version": "1"}).encode()) as (
+            address,
+            _,
+        ),
+        pytest.raises(DatabaseFault, match="another version of commtune, 1 "),
+    ):
+        ct.open_store(address, token=TOKEN).results("night").rows()
 
 
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
-from commtune.cluster.local.launch import _mpi_command, base_environment
+from commtune.cluster.local.launch import base_environment, local_launcher
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour, MpiInstallation
@@ -34,7 +34,7 @@ def installation(flavour: MpiFlavour) -> MpiInstallation:
     ],
 )
 def test_each_launcher_has_its_own_options(flavour: MpiFlavour, options: list[str]) -> None:
-    command = _mpi_command(installation(flavour), 4, ["/bench", "--op=allreduce"])
+    command = local_launcher(installation(flavour)).command(4, ["/bench", "--op=allreduce"], 0.0)
     assert command == ["/opt/mpi/bin/mpiexec", *options, "/bench", "--op=allreduce"]
 
 
@@ -49,12 +49,14 @@ def test_each_launcher_has_its_own_options(flavour: MpiFlavour, options: list[st
 def test_ranks_that_bind_themselves_are_left_unbound(
     flavour: MpiFlavour, options: list[str]
 ) -> None:
-    command = _mpi_command(installation(flavour), 4, ["/bench"], bound=False)
+    command = local_launcher(installation(flavour), bound=False).command(4, ["/bench"], 0.0)
     assert command == ["/opt/mpi/bin/mpiexec", *options, "/bench"]
 
 
 def test_emulated_nodes_are_groups_of_ranks() -> None:
-    command = _mpi_command(installation(MpiFlavour.MPICH), 4, ["/bench", "--a"], emulated_nodes=2)
+    command = local_launcher(installation(MpiFlavour.MPICH), emulated_nodes=2).command(
+        4, ["/bench", "--a"], 0.0
+    )
     first = ["-n", "2", "env", "NCCL_HOSTID=commtune-0", "/bench", "--a"]
     second = ["-n", "2", "env", "NCCL_HOSTID=commtune-1", "/bench", "--a"]
     assert command == ["/opt/mpi/bin/mpiexec", "-launcher", "fork", *first, ":", *second]
@@ -67,7 +69,7 @@ def test_ranks_of_emulated_nodes_are_one_world(name: str, tmp_path: Path) -> Non
     ranks = "${PMI_RANK:-$OMPI_COMM_WORLD_RANK} of ${PMI_SIZE:-$OMPI_COMM_WORLD_SIZE}"
     script = write_script(tmp_path / "rank.sh", f'echo "{ranks}: $NCCL_HOSTID"')
     done = process.run_process(
-        _mpi_command(mpi, 4, [str(script)], bound=False, emulated_nodes=2),
+        local_launcher(mpi, bound=False, emulated_nodes=2).command(4, [str(script)], 0.0),
         environment=base_environment(os.environ, mpi),
         timeout_s=PATIENCE_S,
     )
@@ -134,7 +136,9 @@ def test_open_mpi_4_starts_ranks_where_there_is_no_ssh(tmp_path: Path) -> None:
     environment = base_environment({"HOME": "/root", "PATH": str(tmp_path)}, mpi)
 
     done = process.run_process(
-        _mpi_command(mpi, 2, ["/bin/echo", "here"]), environment=environment, timeout_s=PATIENCE_S
+        local_launcher(mpi).command(2, ["/bin/echo", "here"], 0.0),
+        environment=environment,
+        timeout_s=PATIENCE_S,
     )
 
     assert found.version.startswith("4.")

@@ -112,6 +112,7 @@ def test_slurms_version() -> None:
 
 def test_load_warns_when_ranks_would_share_cores() -> None:
     assert describe_load("0.23 0.28 0.14 1/87 10607\n", cores=2, ranks=2) == ""
+    assert describe_load("", cores=1, ranks=2) == ""
     assert describe_load("9.00 1.00 0.50 7/500 1\n", cores=8, ranks=2) == ""
     busy = describe_load("1.00 1.00 0.50 2/500 1\n", cores=2, ranks=2)
     assert busy.startswith("1 other threads want to run on 2 cores (load average 1.00): ")

@@ -57,6 +57,7 @@ def test_other_lines_are_passed_over() -> None:
     said = [
         _line("Send", 256, 7, 2),
         _line("AllReduce", 256, 99, 2),
+        _line("AllReduce", 256, 7, 0),
         "node0:100:200 [0] NCCL INFO AllReduce: 1024 Bytes -> Algo TREE proto LL\n",
         _line("AllReduce", 256, 7, 2)[:90],
     ]

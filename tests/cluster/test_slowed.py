@@ -40,7 +40,7 @@ def test_why_and_on_which_rank() -> None:
         {"gpus": "many"},
         {"gpus": [None, 3, {"before": None, "after": None}]},
         footer((state("applications-clocks"), state("applications-clocks", "idle"))),
-        footer(({"throttle": None}, {"throttle": 5})),
+        footer(({"throttle": None}, {"throttle": 5}), ({"throttle": [["power-cap"]]}, None)),
     ],
 )
 def test_nothing_is_said_of_what_is_fine_or_unknown(said: dict[str, Any] | None) -> None:

@@ -45,6 +45,10 @@ def test_the_list_is_what_the_spaces_say() -> None:
     check_shipped_spaces()
 
 
+def test_a_space_says_what_it_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\nfor mpich >=5.0,<6, allreduce; " in shown("mpich-host-allreduce", capsys)
+
+
 def test_spaces_for_a_library(capsys: pytest.CaptureFixture[str]) -> None:
     spaces_list_command("oneccl", json_output=True)
     found = [space["name"] for space in json.loads(capsys.readouterr().out)]

@@ -9,7 +9,7 @@ import database_values as given
 import pytest
 from stores import opened_store
 
-from commtune.model import DEFAULT, Outcome, RunResult
+from commtune.model import DEFAULT, Outcome, Phase, RunResult
 from commtune.model.conclusion import Decision
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.ports import Store
@@ -53,7 +53,7 @@ def test_a_run_is_open_from_its_start_until_it_has_a_result_or_is_withdrawn(begu
     begun.start_runs(ID, requests, "s1")
     assert list(begun.open_runs(ID)) == requests
     assert list(begun.runs(ID)) == []
-    assert begun.finish_run(ID, given.result(), "allreduce")
+    begun.finish_run(ID, given.result(), "allreduce")
     assert list(begun.open_runs(ID)) == requests[1:]
     (run,) = begun.runs(ID)
     wanted = (run.run_id, run.trial, run.configuration, run.block, run.position, run.session)
@@ -66,10 +66,13 @@ def test_a_run_is_open_from_its_start_until_it_has_a_result_or_is_withdrawn(begu
 
 def test_a_result_is_stored_once(begun: Store) -> None:
     begun.start_runs(ID, [given.request()], "s1")
-    assert begun.finish_run(ID, given.result(), "allreduce")
-    assert not begun.finish_run(ID, replace(given.result(), wall_s=9.0), "allreduce")
+    begun.finish_run(ID, given.result(), "allreduce")
+    begun.finish_run(ID, replace(given.result(), wall_s=9.0), "allreduce")
     (run,) = begun.runs(ID)
-    assert run.wall_s == given.result().wall_s
+    found = (run.phase, run.operation, run.outcome, run.started_at, run.wall_s)
+    wanted = given.result()
+    assert found == (Phase.SEARCH, "allreduce", Outcome.OK, wanted.started_at, wanted.wall_s)
+    assert len(run.measurements) == len(given.SIZES)
 
 
 def test_all_measurements_are_stored_with_the_run(begun: Store) -> None:
@@ -82,7 +85,7 @@ def test_all_measurements_are_stored_with_the_run(begun: Store) -> None:
 def test_a_run_that_left_nothing_is_a_lost_one(begun: Store) -> None:
     begun.start_runs(ID, [given.request()], "s1")
     nothing = RunResult("r1", Outcome.INTERRUPTED, 0.0, 0.0, detail="its controller died")
-    assert begun.finish_run(ID, nothing, "allreduce")
+    begun.finish_run(ID, nothing, "allreduce")
     (run,) = begun.runs(ID)
     assert (run.outcome, run.detail) == (Outcome.INTERRUPTED, "its controller died")
     assert run.measurements == ()

@@ -24,6 +24,7 @@ from commtune.cli import make_app
 from commtune.db.connection import engine
 from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows
+from commtune.db.inspection import campaigns_with
 from commtune.db.storage.store import Store
 from commtune.db.tables import METADATA
 from commtune.errors import CommtuneError, UserError
@@ -237,6 +238,20 @@ def test_a_damaged_run_beside_one_that_measured_nothing_ends_no_report(
     assert {str(one) for one in told} == {"runs 1: wall_s: '1e6 seconds' is not a number"}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        'systems SET description = \'{"cores_usable": "\\ud800"}\'',
+        "conclusions SET conclusion = json_set(conclusion, '$.ablations[0].variables[0].points',"
+        """ json('[{"bytes": 8, "pairs": 9, "ratio": -1, "low": 1.1, "high": 1.2}]'))""",
+    ],
+)
+def test_damage_inside_a_document_ends_no_report(path: Path, change: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute(f"UPDATE {change}").rowcount
+    assert _run("report first --output {}/report.html", path) == ""
+
+
 def test_instead_of_a_damaged_gain_the_next_one_is_shown(path: Path, told: list[Damage]) -> None:
     with opened_store(path) as store:
         store.save_profiles(1, [given.profile()])
@@ -262,6 +277,11 @@ def test_a_schema_version_that_is_none_is_named_and_repaired(path: Path, revisio
         assert "unknown schema" in _run(command, path)
     assert maintenance.repair_database(str(path)) is not None
     assert _names(path) == ["second", "first"]
+
+
+def test_no_campaign_is_blamed_for_damage_of_the_whole_file(path: Path) -> None:
+    with closing(open_readable(f"sqlite:///{path}")) as database, database.read() as connection:
+        assert campaigns_with(connection, Damage("file", "", "", "it ends early")) == set()
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.95])
@@ -344,6 +364,7 @@ def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -
         assert stored.decision(1) == Decision(first_block=7)
         assert given.count(stored, "profile_points") == points > 0
     assert "exists" in _run(f"db backup {copy}", path)
+    assert f"can't write {tmp_path}/no/c" in _run(f"db backup {tmp_path}/no/c", path)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 

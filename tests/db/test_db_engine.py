@@ -262,7 +262,7 @@ def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
             run_sql(postgresql_url, f"SELECT pg_terminate_backend({mine})")
             connection.execute(text("SELECT 1"))
         assert refusal.value.transient and "can't be reached" in refusal.value.message
-        assert store.finish_run(campaign_id, given.result(), "allreduce")
+        store.finish_run(campaign_id, given.result(), "allreduce")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from commtune.db.storage.store import Store
 from commtune.db.tables import JOBS
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, JobKind, JobStage
-from commtune.tuner import ports
 
 #: Jobs of a campaign that was at it for long, of which two are not over.
 MANY = 3000
@@ -37,11 +36,6 @@ def requests(block: int = 4) -> list[Any]:
     """The runs of a block: the default, and the tuned configuration."""
     default = given.request(f"b{block}r0", configuration=DEFAULT, trial=0, block=block, position=0)
     return [default, given.request(f"b{block}r1", block=block, position=1)]
-
-
-def test_the_job_book_is_what_the_tuner_asks_for(store: Store, campaign_id: int) -> None:
-    book: ports.JobBook = store.job_book(campaign_id)  # mypy compares the signatures
-    assert (list(book.open_jobs()), book.node_hours()) == ([], 0.0)
 
 
 def test_a_job_comes_back_as_it_was_put_last(store: Store, campaign_id: int) -> None:

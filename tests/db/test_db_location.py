@@ -70,6 +70,10 @@ def test_postgresql_means_the_driver_that_is_installed(scheme: str) -> None:
     assert database_url(f"{scheme}+asyncpg://ann@db/x") == f"{scheme}+asyncpg://ann@db/x"
 
 
+def test_the_path_of_a_socket_is_quoted() -> None:
+    assert database_url("unix:/run/user@1/a?b%41 ü") == "unix:///run/user@1/a%3Fb%2541%20%C3%BC"
+
+
 def test_sqlite_urls() -> None:
     assert sqlite_path("sqlite:////data/x.db") == Path("/data/x.db")
     assert sqlite_path("sqlite+pysqlite:////data/x.db?timeout=5") == Path("/data/x.db")
@@ -110,6 +114,12 @@ def test_keywords_of_libpq_are_no_file(written: str) -> None:
 def test_a_name_that_is_no_text_is_refused() -> None:
     with pytest.raises(UserError, match="is no plain text"):
         database_url("/tmp/\udcff.db")
+
+
+@pytest.mark.parametrize("written", ["~nobody-here/x.db", "unix:~nobody-here/socket"])
+def test_the_home_of_no_user_is_refused(written: str) -> None:
+    with pytest.raises(UserError, match="~nobody-here is not the home folder of any user"):
+        database_url(written)
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite://x.db"])

@@ -19,6 +19,7 @@ from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import list_campaigns
 from commtune.app.setup.pruning import find_prunable, prune_campaigns
 from commtune.commands.setup.database import db_prune_command
+from commtune.db.damage import DamagedRows
 from commtune.db.inspection import find_damage
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
@@ -104,6 +105,15 @@ def test_what_ran_lately_or_is_held_stays(url: str, store: Store) -> None:
     assert name == "held" and "is in use by process 1 on elsewhere" in why
     after = rows_of(store, but={("locks", "heartbeat")})
     assert {**after, "locks": []} == before
+
+
+def test_nothing_is_pruned_by_a_damaged_date(sqlite_url: str) -> None:
+    with opened_store(sqlite_url) as store:
+        store.open_campaign(given.campaign())
+        with store.database.write() as connection:
+            connection.exec_driver_sql("UPDATE campaigns SET created = 'long ago'")
+    with pytest.raises(DamagedRows, match="created: 'long ago' is not a number"):
+        find_prunable(30, sqlite_url)
 
 
 def test_record_files_of_stored_runs_are_compressed(

@@ -38,7 +38,7 @@ for place in range(_RUNS):
         sys.stdin.readline()
     if result.run_id not in stored:
         store.start_runs(number, [given.request(result.run_id, position=place)], "session")
-        assert store.finish_run(number, result, "allreduce")
+        store.finish_run(number, result, "allreduce")
 store.finish_campaign(number)
 """
 

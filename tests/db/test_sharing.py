@@ -267,6 +267,10 @@ def test_a_whole_campaign_comes_back(tmp_path: Path, sqlite_url: str) -> None:
     sharing.create_bundle(tmp_path / "b", db=source)
     assert merge(tmp_path / "b", sqlite_url) == [("made-up@site-a", True)]
     assert merge(tmp_path / "b", sqlite_url) == [("made-up@site-a", False)]
+    with closing(open_database(source)) as database, database.write() as connection:
+        connection.exec_driver_sql("UPDATE campaigns SET name = 'renamed'")
+    sharing.create_bundle(tmp_path / "c", db=source)
+    assert merge(tmp_path / "c", sqlite_url) == [("made-up@site-a", False)]
 
 
 @pytest.fixture(scope="module")

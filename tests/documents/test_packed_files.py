@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from commtune.documents.packed_files import kept_file, pack_file, read_kept
+from commtune.private_files import replace_own_file
 
 
 def test_a_packed_file_is_read_as_before_and_keeps_mode_and_time(tmp_path: Path) -> None:
@@ -39,6 +40,14 @@ def test_several_may_pack_and_read_at_once(tmp_path: Path) -> None:
         assert [one.result() for one in packed] == [None] * len(packed)
     assert sorted(tmp_path.iterdir()) == sorted(kept_file(file) for file in files)
     assert not any(file.exists() for file in files)
+
+
+def test_threads_replace_the_same_file_with_whole_texts(tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: replace_own_file(file, f"{n % 10}" * 100_000), range(100)))
+    assert len(file.read_text()) == 100_000 and len(set(file.read_text())) == 1
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_links_are_left_alone(tmp_path: Path) -> None:

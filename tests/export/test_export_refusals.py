@@ -266,13 +266,20 @@ def test_every_file_says_how_to_verify_it(format: str) -> None:
 
 @pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_text_in_comments_cannot_leave_them(format: str) -> None:
-    evil = "x\nexport EVIL=1\r\nsetenv EVIL 1\u2028]]\\"
+    evil = "x\nexport EVIL=1\r\nsetenv EVIL 1\u2028]]\\ \\"
     profile = replace(PROFILE, name=evil, note=evil)
     document = replace(DOCUMENT, profile=profile, campaign=evil, system=evil, stack=evil)
     starts = ("export EVIL", "setenv EVIL", "EVIL")
     lines = render_profile(format, document).splitlines()
     assert not [line for line in lines if line.startswith(starts)]
     assert not [line for line in lines if line.startswith(("#", "--")) and line.endswith("\\")]
+
+
+@pytest.mark.parametrize(("format", "command"), [("lmod", "whatis("), ("tcl", "module-whatis")])
+def test_what_a_module_is_for_is_said_in_one_line(format: str, command: str) -> None:
+    text = render_profile(format, with_guards(replace(HURT, speed="x\ny")), allow_unguarded=True)
+    said = [line for line in text.splitlines() if line.startswith(command)]
+    assert "x y" in said[-1] and all(line.rstrip(")").endswith('"') for line in said)
 
 
 def test_the_examples_in_the_documentation_are_the_recorded_files() -> None:

@@ -90,15 +90,16 @@ def test_a_study_goes_on_in_optuna(tmp_path: Path) -> None:
 
 def test_an_older_file_is_replaced_and_a_failure_keeps_it(tmp_path: Path) -> None:
     db, _ = stored(tmp_path)
-    file = tmp_path / "study.db"
+    file = tmp_path / "study%20?a=1{b}.db"  # no marks of a URL
     file.write_text("of yesterday")
-    (tmp_path / f"study.db.{get_native_id()}.part").write_text("of somebody who was killed")
+    (tmp_path / f"{file.name}.{get_native_id()}.part").write_text("of somebody who was killed")
     with pytest.raises(UserError):
         export_study_command("no such", file, db)
     assert file.read_text() == "of yesterday"
     export_study_command("night", file, db)
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("SELECT count(*) FROM studies").fetchone() == (4,)
+    assert not list(tmp_path.glob("study.db")) and not list(tmp_path.glob("study*.part"))
     with pytest.raises(UserError, match="can't write"):
         export_study_command("night", Path("/dev/null"), db)
     with pytest.raises(UserError) as raised:

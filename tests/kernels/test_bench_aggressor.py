@@ -19,7 +19,7 @@ from left_over import living, wait_until_gone
 from waiting import PATIENCE_S, wait_for
 
 from commtune import process
-from commtune.cluster.local.launch import _mpi_command, base_environment
+from commtune.cluster.local.launch import base_environment, local_launcher
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments, read_traffic
 from commtune.kernels.records import read_records
 from commtune.model import (
@@ -103,7 +103,7 @@ def start(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Iterator[St
         )
         with (tmp_path / f"{run_id}.txt").open("wb") as output:
             launcher = subprocess.Popen(
-                _mpi_command(mpi, ranks, arguments),
+                local_launcher(mpi).command(ranks, arguments, 0.0),
                 env=base_environment(os.environ, mpi),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -235,7 +235,9 @@ def test_wrong_arguments_exit_with_2_and_say_what_is_wrong(
     mpi: MpiInstallation, executable: Path, arguments: list[str], ranks: int, message: str
 ) -> None:
     ended = process.run_process(
-        _mpi_command(mpi, ranks, [str(executable), "--mode=aggress", "--longest=5", *arguments]),
+        local_launcher(mpi).command(
+            ranks, [str(executable), "--mode=aggress", "--longest=5", *arguments], 0.0
+        ),
         environment=base_environment(os.environ, mpi),
         timeout_s=PATIENCE_S,
     )
@@ -266,7 +268,7 @@ def sound(module_bench: RunBench) -> list[dict[str, Any]]:
         longest_s=2.0,
     )
     ended = process.run_process(
-        _mpi_command(module_bench.mpi, 2, arguments),
+        local_launcher(module_bench.mpi).command(2, arguments, 0.0),
         environment=base_environment(os.environ, module_bench.mpi),
         timeout_s=PATIENCE_S,
     )

@@ -17,7 +17,7 @@ from components import require_component
 from mpi_fixture import built_benchmark
 from waiting import PATIENCE_S
 
-from commtune.cluster.local.launch import _mpi_command, base_environment
+from commtune.cluster.local.launch import base_environment, local_launcher
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.kernels.programs import libmpi_of
@@ -73,7 +73,7 @@ def run_on(mpi: MpiInstallation, records: Path, **variables: str) -> dict[str, A
     ]  # fmt: skip
     libmpi = {"MPI4PY_LIBMPI": libmpi_of(mpi)}
     done = subprocess.run(
-        _mpi_command(mpi, 2, program),
+        local_launcher(mpi).command(2, program, 0.0),
         env={**base_environment(os.environ, mpi), **libmpi, **variables},
         capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip

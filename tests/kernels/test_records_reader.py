@@ -47,7 +47,7 @@ def test_a_missing_file_is_empty_and_a_folder_is_a_problem(tmp_path: Path) -> No
     assert "can't be read" in read_records(tmp_path).problems[0]
 
 
-def _set(index: int, *path: str, value: Any) -> Callable[[Document], None]:
+def _set(index: int, *path: Any, value: Any) -> Callable[[Document], None]:
     def change(records: Document) -> None:
         target = records[index]
         for name in path[:-1]:
@@ -66,7 +66,13 @@ _DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
     (_set(0, "operation", value="broadcast"), "operation is 'broadcast'"),
     (_set(0, "ranks", value=4), "ranks is '4', requested was 2"),
     (_set(0, "dtype", value="float64"), "dtype is 'float64'"),
+    (_set(0, "benchmark", value=7), "benchmark is not an object"),
+    (_set(0, "libraries", value=[None]), "libraries is not a list of paths"),
     (_set(0, "rank_info", value=[{"rank": 0}]), "rank_info is not"),
+    (
+        _set(0, "rank_info", 0, "controls", value={"x": {"kind": "", "value": 1, "words": 7}}),
+        "rank_info is not a list",
+    ),
     (_set(0, "oversubscribed", value=None), "oversubscribed is not a bool"),
     (_set(1, "record", value="haeder"), "unknown kind of record: 'haeder'"),
     (_set(1, "operation", value="ring"), "a measurement of ring, which was not requested"),
@@ -89,6 +95,7 @@ _DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
     (_set(1, "first_call_s", value=0), "first_call_s is 0"),
     (_set(1, "bytes_total", value=None), "bytes_total is not a whole number"),
     (_set(1, "wrong", value=-1), "wrong is not a whole number"),
+    (_set(1, "batch", value=2**63), "batch is not a whole number"),
     (_set(2, "bytes", value=8), "a second measurement of 8 bytes"),
     (_set(3, "status", value="great"), "unknown status: 'great'"),
     (_set(3, "measurements", value=3), "the footer counts 3 measurements, not 2"),

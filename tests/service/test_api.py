@@ -136,6 +136,20 @@ def test_all_trials_come_page_by_page(client: Client) -> None:
     assert seen[1]["runs"] == sum(run["trial"] == 1 for run in runs)
 
 
+@pytest.mark.filterwarnings("default::commtune.db.damage.DamagedRowWarning")
+@pytest.mark.parametrize(
+    ("damaged", "asked"), [("runs SET detail", "before=10"), ("trials SET origin", "first=0")]
+)
+def test_a_damaged_row_is_not_the_end_of_the_list(
+    damaged: str, asked: str, db: str, ask: Callable[..., Client]
+) -> None:
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute(f"UPDATE {damaged} = x'ff00' WHERE id = 5")
+    table = damaged.partition(" ")[0]
+    page = ask(db).get(f"/api/v1/campaigns/made-up/{table}?limit=6&{asked}").data
+    assert len(page[table]) == 5 and page["next"] is not None
+
+
 def test_an_answer_is_kept_until_the_database_is_written(
     db: str, ask: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:

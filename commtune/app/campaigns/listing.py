@@ -16,7 +16,7 @@ def find_run(campaign: str, run: str, db: str | None) -> RunLine:
     Raises:
         UnknownName: there is no such campaign, or no such run in it.
     """
-    found = list_runs(db, campaign, limit=1, run=run)
+    found, _ = list_runs(db, campaign, limit=1, run=run)
     if not found:
         raise UnknownName(f"campaign {campaign} has no run {run}", hint="its runs are listed")
     return found[0]

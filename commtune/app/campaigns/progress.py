@@ -67,7 +67,7 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
         listed = list_summaries(db, number)
         if not listed:  # the campaign is damaged, which was reported
             raise DamagedRows(f"campaign {name}")
-        recent = list_runs(db, name, limit=_RECENT)
+        recent, _ = list_runs(db, name, limit=_RECENT)
         phases, single_run = count_phases(db, number), best_single_run(db, number)
     (summary,) = listed
     return CampaignProgress(

@@ -9,7 +9,9 @@ from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import CLOCKS_S, TrackedJob, key_in
 from commtune.cluster.scheduler import (
+    AccountedJob,
     PollBackoff,
+    QueuedJob,
     QueueSnapshot,
     Scheduler,
     SchedulerFault,
@@ -102,13 +104,7 @@ class JobMonitor:
         tracked.absences = tracked.absences + 1 if seen.state is JobState.ABSENT else 0
         parts = answer.parts(tracked.job.number)
         if parts:
-            tracked.update(
-                word=seen.word,
-                reason=seen.reason,
-                nodes=parts[0].node_list or tracked.job.nodes,
-                started_at=seen.started_at or tracked.job.started_at,
-                ended_at=parts[0].ended_at or tracked.job.ended_at,
-            )
+            tracked.job = _described(tracked.job, seen, parts[0])
         is_new = (before.state, before.reason) != (tracked.observed.state, tracked.observed.reason)
         if is_new:
             self.changed(tracked)
@@ -129,14 +125,10 @@ class JobMonitor:
             tracked.forgotten += not attempts
             if attempts and attempts[-1].observed.state.is_over:
                 last = attempts[-1]
-                tracked.observed = seen = last.observed
-                tracked.update(
-                    word=seen.word,
-                    reason=seen.reason,
-                    nodes=tracked.job.nodes or last.node_list,
-                    started_at=seen.started_at or tracked.job.started_at,
-                    ended_at=last.ended_at or tracked.job.ended_at,
-                )
+                tracked.observed = last.observed
+                # For some seconds, the accounts name only the node of the job's script.
+                nodes = tracked.job.nodes or last.node_list
+                tracked.job = replace(_described(tracked.job, last.observed, last), nodes=nodes)
                 self.changed(tracked)
 
     def _end(self, tracked: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
@@ -236,11 +228,17 @@ def _refreshed(job: JobRecord, answer: QueueSnapshot) -> JobRecord:
         gone = replace(job, stage=JobStage.OVER, word="not in the queue", reason="")
         return gone if answer.complete else job
     observed = answer.state_of(job.number)
+    known = _described(job, observed, parts[0])
+    return replace(known, stage=JobStage.OVER) if observed.state.is_over else known
+
+
+def _described(job: JobRecord, seen: ObservedState, by: QueuedJob | AccountedJob) -> JobRecord:
+    """Returns a job's record with what the queue or the accounts say of it."""
     return replace(
         job,
-        stage=JobStage.OVER if observed.state.is_over else job.stage,
-        word=observed.word,
-        reason=observed.reason,
-        nodes=parts[0].node_list or job.nodes,
-        started_at=observed.started_at or job.started_at,
+        word=seen.word,
+        reason=seen.reason,
+        nodes=by.node_list or job.nodes,
+        started_at=seen.started_at or job.started_at,
+        ended_at=by.ended_at or job.ended_at,
     )

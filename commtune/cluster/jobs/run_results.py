@@ -18,7 +18,7 @@ from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail, r
 from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
 from commtune.cluster.scheduler import StepLauncher
-from commtune.documents.packed_files import kept_file
+from commtune.documents.packed_files import kept_file, record_file
 from commtune.model import JobKind, Outcome, RunRequest, RunResult
 from commtune.paths import exists
 from commtune.tuner.ports import Program
@@ -103,7 +103,7 @@ class ResultReader:
         renew_entries(self.records)
         endings = [(run, tracked.folder.ending(run.position)) for run in tracked.requests]
         good = [run for run, ending in endings if ending and ending.status == 0]
-        return all(exists(kept_file(self.records / f"{run.run_id}.jsonl")) for run in good)
+        return all(exists(kept_file(record_file(self.records, run.run_id))) for run in good)
 
     def lost_nodes(self, results: Sequence[RunResult], nodes: Sequence[str]) -> frozenset[str]:
         """Returns those of a job's nodes that the launcher lost, or could not reach."""
@@ -136,7 +136,7 @@ class ResultReader:
         output = read_tail(folder.step_output(request.position))
         over = ending.status in OVER_TIME and ending.wall_s >= limit_s
         completed = process.Completed(ending.status, None, over, ending.wall_s, output)
-        found = self.program.read(self.records / f"{request.run_id}.jsonl", request)
+        found = self.program.read(record_file(self.records, request.run_id), request)
         ran = judge_run(found, completed, limit_s, self.launcher.judge_failure)
         expected = {**self.environment, **request.configuration}
         judged = judge_whole(request, found, ran, expected, self.watched)
@@ -156,7 +156,7 @@ class ResultReader:
         position = request.position
         # When it began, if it did; ``None`` if an earlier run has no exit file either.
         began_at = _end_before(folder, position)
-        found = self.program.read(self.records / f"{request.run_id}.jsonl", request)
+        found = self.program.read(record_file(self.records, request.run_id), request)
         begun = found.header is not None or exists(folder.step_output(position))
         output = read_tail(folder.step_output(position)) if begun else read_tail(folder.output)
         wall_s = max(0.0, (end.ended_at or 0.0) - began_at) if begun and began_at else 0.0

@@ -12,6 +12,7 @@ from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggres
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.submission import job_name
 from commtune.cluster.scheduler import StepLauncher
+from commtune.documents.packed_files import record_file
 from commtune.model import RunRequest
 from commtune.slurm_templates.job_request import JobRequest, job_for
 from commtune.slurm_templates.launch_command import launch_words
@@ -100,7 +101,7 @@ class Scripts:
         return self._render(folder, self.job_request, (step,), limit_s + _AROUND_S, ())
 
     def _command(self, request: RunRequest) -> list[str]:
-        return self.program.arguments(request, self.records / f"{request.run_id}.jsonl")
+        return self.program.arguments(request, record_file(self.records, request.run_id))
 
     def _step(
         self,

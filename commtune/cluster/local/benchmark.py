@@ -19,7 +19,7 @@ from commtune.cluster.local.launch import Launcher, local_launcher
 from commtune.cluster.local.shared_launch import INPUT_OF_FIRST, LONGEST_S, SIGN, SharedLaunch
 from commtune.cluster.local.shared_memory import remove_stale_segments
 from commtune.cluster.tracing.tracer import Tracer
-from commtune.documents.packed_files import kept_file
+from commtune.documents.packed_files import kept_file, record_file
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.filesystems import has_room
 from commtune.paths import exists
@@ -220,7 +220,7 @@ class LocalBenchmark:
         return next((place for place in places if not has_room(place)), None)
 
     def records_of(self, run_id: str) -> Path:
-        return self.folder / f"{run_id}.jsonl"
+        return record_file(self.folder, run_id)
 
     def _result(
         self,

@@ -55,7 +55,13 @@ class Launcher:
 def local_launcher(
     mpi: MpiInstallation, *, bound: bool = True, emulated_nodes: int = 0
 ) -> Launcher:
-    """Returns a launcher for this machine; arguments as for ``_mpi_command``.
+    """Returns a launcher for this machine.
+
+    Args:
+        bound: whether the launcher may bind ranks to cores by its default. Ranks that bind
+            themselves could only use the cores that it left them.
+        emulated_nodes: number of equal groups of consecutive ranks that NCCL takes for different
+            nodes; 0 for none.
 
     Raises:
         MissingComponent: the MPI has no launcher of its own, and needs Slurm's.
@@ -67,42 +73,24 @@ def local_launcher(
             "for, or `system: NAME`",
         )
 
-    def command(ranks: int, program: Sequence[str], limit_s: float) -> Sequence[str]:
-        del limit_s  # the caller enforces it
-        return _mpi_command(mpi, ranks, program, bound=bound, emulated_nodes=emulated_nodes)
-
-    return Launcher(command)
-
-
-def _mpi_command(
-    mpi: MpiInstallation,
-    ranks: int,
-    program: Sequence[str],
-    *,
-    bound: bool = True,
-    emulated_nodes: int = 0,
-) -> list[str]:
-    """Returns the command line that starts ``ranks`` ranks of a program on this machine.
-
-    Args:
-        bound: whether the launcher may bind ranks to cores by its default. Ranks that bind
-            themselves could only use the cores that it left them.
-        emulated_nodes: number of equal groups of consecutive ranks that NCCL takes for different
-            nodes; 0 for none.
-    """
-    if mpi.flavour is MpiFlavour.NONE:
-        return [*program]
     loose = () if bound else _LOOSE.get(mpi.flavour, ())
     launcher = [str(mpi.launcher), *_OPTIONS.get(mpi.flavour, ()), *loose]
-    if not emulated_nodes:
-        return [*launcher, "-n", str(ranks), *program]
-    each = str(ranks // emulated_nodes)
-    words: list[str] = []
-    for group in range(emulated_nodes):
-        # Launchers differ in their options for a group's variables; env works with all.
-        named = ["-n", each, "env", f"{HOST_ID}=commtune-{group}", *program]
-        words += [":", *named] if words else named
-    return [*launcher, *words]
+
+    def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
+        del limit_s  # the caller enforces it
+        if mpi.flavour is MpiFlavour.NONE:
+            return [*program]
+        if not emulated_nodes:
+            return [*launcher, "-n", str(ranks), *program]
+        each = str(ranks // emulated_nodes)
+        words: list[str] = []
+        for group in range(emulated_nodes):
+            # Launchers differ in their options for a group's variables; env works with all.
+            named = ["-n", each, "env", f"{HOST_ID}=commtune-{group}", *program]
+            words += [":", *named] if words else named
+        return [*launcher, *words]
+
+    return Launcher(command)
 
 
 def base_environment(

@@ -106,8 +106,10 @@ def describe_load(loadavg: str, cores: int, ranks: int) -> str:
     Other guests of a virtual machine's host are not seen.
 
     Args:
-        loadavg: the contents of /proc/loadavg.
+        loadavg: the contents of /proc/loadavg; empty where that can't be read.
     """
+    if not loadavg:
+        return ""
     last_minute, _, _, threads, _ = loadavg.split()
     others = int(threads.partition("/")[0]) - 1  # without the thread that reads it
     if others + ranks <= cores:

@@ -18,7 +18,7 @@ def logging_calls(folder: Path) -> Mapping[str, str]:
 
 
 _CALL = re.compile(
-    r" NCCL INFO (\w+): opCount \w+ .* count (\d+) datatype (\d+) .*\[nranks=(\d+)\]"
+    r" NCCL INFO (\w+): opCount \w+ .* count (\d+) datatype (\d+) .*\[nranks=([1-9]\d*)\]"
 )
 #: Bytes of an element by ncclDataType_t: int8, uint8, int32 ... float8e5m2. NCCL only adds types.
 _ELEMENT_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)

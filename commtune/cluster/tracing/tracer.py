@@ -16,6 +16,7 @@ from commtune.cluster.tracing.library import (
 from commtune.cluster.tracing.mpich import MPICH
 from commtune.cluster.tracing.nccl import NCCL
 from commtune.cluster.tracing.openmpi import OPENMPI
+from commtune.documents.packed_files import record_file
 from commtune.formatting import format_size
 from commtune.model import Backend, Execution, MpiFlavour, RunRequest
 from commtune.tuner.effective.settings import judge_execution
@@ -99,7 +100,7 @@ class Tracer:
         return tuple(sorted({*self.watched, *request.configuration}))
 
     def _records(self, request: RunRequest) -> Path:
-        return self.folder / f"{request.run_id}.jsonl"
+        return record_file(self.folder, request.run_id)
 
 
 def _evidence(

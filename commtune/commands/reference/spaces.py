@@ -102,7 +102,8 @@ def spaces_show_command(
         print_json({**describe_space(space), "parameters": parameters})
         return
     print(f"{space.name} {space.version}: {space.summary}")
-    print(f"for {space.library} {space.versions}; {format_many(space.count())} configurations")
+    meant = ", ".join([f"{space.library} {space.versions}", *space.operations])
+    print(f"for {meant}; {format_many(space.count())} configurations")
     family = name.removesuffix("-quick").removesuffix("-thorough")
     sizes = {family, f"{family}-quick", f"{family}-thorough"} - {name}
     if others := [other for other in list_presets() if other in sizes]:

@@ -82,9 +82,9 @@ def merge_rows(
             continue
         if table == "campaigns":
             name = f"{values['name']}@{site}"
-            is_new = not _is_stored(connection, values, name, site, digests[values["name"]])
-            done.append(Merged(name, is_new))
-            writer = _Writer(connection, site) if is_new else None
+            stored = _stored_name(connection, values, name, site, digests[values["name"]])
+            done.append(Merged(stored or name, is_new=not stored))
+            writer = None if stored else _Writer(connection, site)
             if writer is not None:
                 for one in shared:
                     writer.add(*one)
@@ -94,20 +94,21 @@ def merge_rows(
     return done
 
 
-def _is_stored(
+def _stored_name(
     connection: sa.Connection, values: Mapping[str, Any], name: str, site: str, digest: str
-) -> bool:
+) -> str:
+    """Returns the name that the same campaign has here, which may be another; or empty."""
     same = (CAMPAIGNS.c.site == site, CAMPAIGNS.c.created == values["created"])
     known = (CAMPAIGNS.c.name == name) | sa.and_(*same)
     query = sa.select(CAMPAIGNS.c.id, CAMPAIGNS.c.name).where(known)
     found = connection.execute(query).first()
     if found is None:
-        return False
+        return ""
     stored = Digest()
     for row in read_campaign(connection, found.id):
         stored.add(*row)
     if str(stored) == digest:
-        return True
+        return str(found.name)
     raise UserError(
         f"campaign {found.name} is already here, with other runs or results than in the bundle",
         hint=f"to take the bundle's: commtune delete {found.name}, then merge again",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from commtune.errors import DatabaseFault, NoAnswer, UserError
 
@@ -68,7 +68,7 @@ def database_url(option: str | None) -> str:
     if not chosen.isprintable():  # also refuses bytes that are not UTF-8
         raise UserError(f"the database's name {chosen[:60]!r} is no plain text", hint=ELSEWHERE)
     if chosen.startswith("unix:") and "://" not in chosen:
-        return f"unix://{Path(chosen.removeprefix('unix:')).expanduser().absolute()}"
+        return f"unix://{quote(str(_absolute(chosen.removeprefix('unix:'))), safe='/@')}"
     if "://" not in chosen:
         if _KEYWORDS.match(chosen):
             raise UserError(
@@ -81,8 +81,15 @@ def database_url(option: str | None) -> str:
                 f"the database URL begins with {scheme[0]} and not with {scheme[1]}://",
                 hint=f"write {scheme[1]}://{rest}, or for a file: ./{scheme[0]}...",
             )
-        return f"sqlite:///{Path(chosen).expanduser().absolute()}"
+        return f"sqlite:///{_absolute(chosen)}"
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
+
+
+def _absolute(written: str) -> Path:
+    # Imported here, to start faster where a URL is named.
+    from commtune.documents.files import resolve_path
+
+    return resolve_path(written, Path.cwd())
 
 
 def _url_in_file() -> str:

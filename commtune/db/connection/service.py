@@ -120,7 +120,10 @@ class _Service:
 
     @classmethod
     def at(cls, url: str) -> _Service:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:  # of brackets without an IPv6 address
+            raise UserError(f"the service's address is wrong: {error}", hint=_ADDRESS) from error
         if parts.query or parts.fragment:
             told = " with a token, which other users of this machine see" if parts.query else ""
             raise UserError(f"the service's address goes on behind its path{told}", hint=_ADDRESS)
@@ -153,7 +156,7 @@ class _Service:
         except urllib.error.HTTPError as refused:
             with refused:
                 wait_s = refused.headers.get("retry-after", "")
-                if not (again and refused.code == 503 and wait_s.isdigit()):
+                if not (again and refused.code == 503 and wait_s.isdecimal()):
                     raise self._explain_refusal(refused) from refused
                 time.sleep(min(int(wait_s), _PATIENCE_S[method]))
         except ssl.SSLError as error:

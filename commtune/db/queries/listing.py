@@ -137,8 +137,10 @@ def list_runs(
     run: str | None = None,
     phase: str | None = None,
     outcome: str | None = None,
-) -> list[RunLine]:
-    """Returns runs of a campaign, newest first.
+) -> tuple[list[RunLine], int | None]:
+    """Returns a page of a campaign's runs, newest first, and ``before`` for the next one.
+
+    That is ``None`` after the last page. Damaged runs are left out of a page.
 
     Args:
         before: only runs older than the one of this number (``RunLine.id``).
@@ -154,18 +156,28 @@ def list_runs(
     last = LARGEST if before is None else min(before, LARGEST)
     number = describe_campaign(db, campaign).id
     values = {"campaign": number, "before": last, "limit": limit, **given}
-    return [RunLine(**row) for row in read_stored(db, statement, values, "runs")]
+    with open_for_reading(db) as rows:
+        stored = rows(statement, values)
+    lines = [RunLine(**row) for row in read_rows(stored, "runs")]
+    return lines, stored[-1]["id"] if len(stored) == limit else None
 
 
-def list_trials(db: str | None, campaign: str, *, first: int, limit: int) -> list[TrialLine]:
-    """Returns at most ``limit`` configurations of a campaign by number, from ``first`` on.
+def list_trials(
+    db: str | None, campaign: str, *, first: int, limit: int
+) -> tuple[list[TrialLine], int | None]:
+    """Returns a page of a campaign's configurations by number, and ``first`` for the next one.
+
+    That is ``None`` after the last page. Damaged trials are left out of a page.
 
     Raises:
         UnknownName: there is no such campaign.
     """
     number = describe_campaign(db, campaign).id
     values = {"campaign": number, "first": min(first, LARGEST), "limit": limit}
-    return [TrialLine(**row) for row in read_stored(db, _TRIALS, values, "trials", "number")]
+    with open_for_reading(db) as rows:
+        stored = rows(_TRIALS, values)
+    lines = [TrialLine(**row) for row in read_rows(stored, "trials", "number")]
+    return lines, lines[-1].number + 1 if lines and len(stored) == limit else None
 
 
 def count_phases(db: str | None, campaign_id: int) -> dict[str, tuple[int, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from commtune.db.connection.location import Rows, database_url, is_service
@@ -98,9 +99,7 @@ class Results:
 
         for name in self.campaigns.values():
             for page in remote.results_pages(self.url, name, newest=self.newest):
-                # A newer service may have more columns.
-                places = [page.columns.index(column) for column in COLUMNS]
-                yield ([row[place] for place in places] for row in page.rows)
+                yield remote.read_answer(self.url, partial(_in_our_order, page))
 
     def _row(self, row: Sequence[Any], ends: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
         """Returns the values of a row; an empty tuple if its configuration is damaged."""
@@ -114,6 +113,12 @@ class Results:
                 else ()
             )
         return (*values, *end) if end else ()
+
+
+def _in_our_order(page: ResultsPage) -> list[list[Any]]:
+    # A newer service may have more columns, and an older one less.
+    places = [page.columns.index(column) for column in COLUMNS]
+    return [[row[place] for place in places] for row in page.rows]
 
 
 def find_results(db: str | None, campaigns: Sequence[str] = ()) -> Results:

@@ -13,7 +13,7 @@ from commtune.db.codec import list_differences, to_json_value
 from commtune.db.lock_owner import LockOwner
 from commtune.db.locks import acquire_lock, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
-from commtune.db.storage.jobs import StoredJobs
+from commtune.db.storage.jobs import list_open_jobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
     CAMPAIGNS,
@@ -64,7 +64,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     # corrected settings. So the stored campaign is renamed, and a new one is created.
     if _may_begin_anew(connection, campaign_id):
         # An allocation that isn't over would continue the campaign with its earlier settings.
-        jobs = StoredJobs.open_of(connection, campaign_id)
+        jobs = list_open_jobs(connection, campaign_id)
         if all(job.kind is not JobKind.ALLOCATION for job in jobs):
             earlier = _rename_stale(connection, campaign_id, spec.name)
             handle = open_campaign(connection, spec)
@@ -145,7 +145,7 @@ def require_idle(connection: Connection, campaign_id: int, done: str) -> None:
         CampaignLocked: a controller works on it.
     """
     _require_unlocked(connection, campaign_id)
-    if jobs := StoredJobs.open_of(connection, campaign_id):
+    if jobs := list_open_jobs(connection, campaign_id):
         numbers = ", ".join(job.number or "not submitted yet" for job in jobs)
         raise UserError(
             f"it can't be {done}: some of its jobs are not over ({numbers})",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, insert, literal, select, update
+from sqlalchemy import Connection, RowMapping, Select, func, insert, literal, select, update
 
 from commtune.db.checked_columns import sound_rows
 from commtune.db.connection.busy_retry import BusyRetry
@@ -56,20 +56,8 @@ class StoredJobs(Transactions):
 
     def open_jobs(self) -> list[JobRecord]:
         """Returns the jobs that are not over, in the order of preparation."""
-        is_mine = JOBS.c.campaign_id == self._campaign_id
-        rows = self._rows(_IN_ORDER.where(is_mine, JOBS.c.stage != _OVER), "jobs", "key")
+        rows = self._rows(_open_jobs(self._campaign_id), "jobs", "key")
         return [_job(row._mapping) for row in rows]
-
-    @staticmethod
-    def open_of(connection: Connection, campaign_id: int) -> list[JobRecord]:
-        """Returns the jobs that are not over, in the order of preparation.
-
-        Raises:
-            DamagedRows: a row is damaged.
-        """
-        is_mine = JOBS.c.campaign_id == campaign_id
-        asked = _IN_ORDER.where(is_mine, JOBS.c.stage != _OVER)
-        return [_job(row._mapping) for row in sound_rows(connection, asked, "jobs", "key")]
 
     def all_jobs(self) -> list[JobRecord]:
         """Returns all jobs that the campaign ever had, in the order of preparation."""
@@ -81,6 +69,16 @@ class StoredJobs(Transactions):
         total = func.coalesce(func.sum(JOBS.c.node_hours), 0.0)
         ((hours,),) = self._rows(select(total).where(JOBS.c.campaign_id == self._campaign_id))
         return float(hours)
+
+
+def list_open_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
+    """Returns a campaign's jobs that are not over; a ``DamagedRows`` if a row is damaged."""
+    rows = sound_rows(connection, _open_jobs(campaign_id), "jobs", "key")
+    return [_job(row._mapping) for row in rows]
+
+
+def _open_jobs(campaign_id: int) -> Select[Any]:
+    return _IN_ORDER.where(JOBS.c.campaign_id == campaign_id, JOBS.c.stage != _OVER)
 
 
 def _misplaced(job: JobRecord, stored: Any, campaign_id: int) -> DatabaseFault:

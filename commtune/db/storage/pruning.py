@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, update
 
+from commtune.db.checked_columns import sound_rows
 from commtune.db.connection import location
 from commtune.db.storage.campaigns import require_idle
 from commtune.db.tables import CAMPAIGNS, MEASUREMENTS, PROFILES, RUNS, TRIALS
@@ -36,12 +37,16 @@ def find_old_campaigns(connection: Connection, before: float) -> list[OldCampaig
 
     Args:
         before: seconds since 1970. The times of replayed runs are not of this clock.
+
+    Raises:
+        DamagedRows: a campaign's row is damaged.
     """
     ended = func.max(RUNS.c.started_at + func.coalesce(RUNS.c.wall_s, 0.0))
     last = select(ended).where(RUNS.c.campaign_id == CAMPAIGNS.c.id).scalar_subquery()
-    campaigns = select(CAMPAIGNS, last.label("last")).order_by(CAMPAIGNS.c.name)
+    names = ("id", "name", "folder", "site", "created", "finished")
+    campaigns = select(*(CAMPAIGNS.c[name] for name in names), last.label("last"))
     found = []
-    for row in connection.execute(campaigns).all():
+    for row in sound_rows(connection, campaigns.order_by(CAMPAIGNS.c.name), "campaigns"):
         if max(row.last or 0.0, row.created, row.finished or 0.0) >= before:
             continue
         of_runs = select(func.count()).select_from(RUNS).where(*_is_prunable(row.id))

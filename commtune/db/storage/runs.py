@@ -70,11 +70,8 @@ class StoredRuns(Transactions):
                 _register(connection, campaign_id, request, session)
 
     @waits_for_database
-    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        """Stores a run's result and measurements in one transaction.
-
-        Returns:
-            False if the run is stored already, and nothing was changed.
+    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> None:
+        """Stores a run's result and measurements in one transaction; a stored run stays as it is.
 
         Raises:
             DatabaseFault: the run was never registered; transient if the database can't be
@@ -87,14 +84,13 @@ class StoredRuns(Transactions):
             self._require_lock(connection, campaign_id)
             row_id = _close(connection, result.run_id, _outcome_values(result), campaign_id)
             if row_id is None:
-                return False
+                return
             rows = [
                 {"run_id": row_id, "place": place, **_measurement_values(measurement, operation)}
                 for place, measurement in enumerate(result.measurements)
             ]
             if rows:
                 connection.execute(_ADD_MEASUREMENTS, rows)
-            return True
 
     @waits_for_database
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:

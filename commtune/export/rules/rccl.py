@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from commtune.documents.files import read_file
 from commtune.errors import ExportRefused
 from commtune.export.rules.nccl import comment_lines, expressible_variables, rows_of
 from commtune.export.rules.rule_file import RuleFile, RuleFormat
@@ -45,7 +46,7 @@ def _write(table: RuleTable, remarks: list[str], own: Path | None) -> list[RuleF
 
 def _own_rows(file: Path) -> list[str]:
     try:
-        lines = [line.strip() for line in file.read_text().splitlines()]
+        lines = [line.strip() for line in read_file(file).decode().splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise ExportRefused(f"can't read RCCL's rows in {file}: {error}", hint=_WHERE) from error
     rows = [line for line in lines if line and not line.startswith("#")]

@@ -83,8 +83,6 @@ class Operations:
         self._is_call = op in CALLS and not denied_by
         self._window = options.window
         self._world = world
-        self._send: Any = None
-        self._received: Any = None
         self.layouts = [
             lay_out(op, dtype, size, world.size, options.window) for size in options.sizes
         ]
@@ -226,8 +224,6 @@ class Patterns:
         self._options = options
         self._world = world
         self._denied_by = denied_by
-        self._send: Any = None
-        self._received: Any = None
         self._element = ELEMENT_BYTES[options.dtype]
         self.layouts = [self._layout(size) for size in options.sizes]
 

@@ -247,9 +247,14 @@ def _is_futile(estimate: Estimate | None, progress: ConfirmationProgress) -> boo
     return 1 - NormalDist(estimate.mean, moves).cdf(needed) < _FUTILITY_BOUND
 
 
-def more_pairs(estimate: Estimate | None, rules: Rules) -> int | None:
-    """Estimates how many more pairs would decide a size; ``None`` if that can't be told."""
+def more_pairs(estimate: Estimate | None, level: float, least: float) -> int | None:
+    """Estimates how many more pairs would decide a size; ``None`` if that can't be told.
+
+    Args:
+        level: confidence level of the interval.
+        least: the gain that the interval is to show or rule out.
+    """
     if estimate is None or estimate.pairs < FEWEST_PAIRS:
         return None
-    needed = blocks_to_decide(estimate, rules.interval_level, rules.minimum_gain)
+    needed = blocks_to_decide(estimate, level, least)
     return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)

@@ -52,12 +52,10 @@ class InMemoryStore:
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
         self._open |= {request.run_id: (request, session) for request in requests}
 
-    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        if result.run_id not in self._open:
-            return False
-        request, session = self._open.pop(result.run_id)
-        self.stored.append(Run.from_result(request, result, session))
-        return True
+    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> None:
+        if result.run_id in self._open:
+            request, session = self._open.pop(result.run_id)
+            self.stored.append(Run.from_result(request, result, session))
 
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
         self._open.pop(run_id, None)

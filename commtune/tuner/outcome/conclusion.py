@@ -165,9 +165,12 @@ def _confirmed(
 ) -> tuple[ConfirmedCandidate, ...]:
     found = []
     for place, candidate in enumerate(decision.candidates):
-        estimates = comparison.estimates[candidate]
+        estimates, asked = (
+            comparison.estimates[candidate],
+            (rules.interval_level, rules.minimum_gain),
+        )
         points = tuple(
-            _confirmed_effect(point, more_pairs(estimates[point.bytes], rules))
+            _confirmed_effect(point, more_pairs(estimates[point.bytes], *asked))
             for point in comparison.points[candidate]
         )
         stopped = comparison.stopped[candidate]

@@ -25,7 +25,7 @@ from commtune.model import (
 from commtune.tuner.confirmation.comparison import Rules, compare_candidate, more_pairs
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.blocks import Blocks
-from commtune.tuner.statistics.intervals import Estimate, blocks_to_decide
+from commtune.tuner.statistics.intervals import Estimate
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
 #: The shares of machine states count as different if one differs by more than this.
@@ -211,22 +211,15 @@ def _judge_size(
         finding = _judge_claimed(stated, point.gain, rules.minimum_gain)
         if finding is VerificationVerdict.HOLDS and _is_hurt_at_a_speed(point, rules):
             finding = VerificationVerdict.UNDECIDED
-    more = _more(estimate, stated, rules) if finding is VerificationVerdict.UNDECIDED else None
+    is_open = finding is VerificationVerdict.UNDECIDED
+    least = -rules.tolerance if stated is None else rules.minimum_gain
+    more = more_pairs(estimate, rules.interval_level, least) if is_open else None
     return SizeVerification(size, finding, stated, point, more)
 
 
 def _is_hurt_at_a_speed(point: PointEvidence, rules: Rules) -> bool:
     """Whether a machine state vetoed a gain in the comparison."""
     return point.gain.low > 1 + rules.minimum_gain and point.verdict is not Verdict.FASTER
-
-
-def _more(estimate: Estimate | None, stated: Interval | None, rules: Rules) -> int | None:
-    if stated is not None:
-        return more_pairs(estimate, rules)
-    if estimate is None or estimate.pairs < FEWEST_PAIRS:
-        return None
-    needed = blocks_to_decide(estimate, rules.interval_level, -rules.tolerance)
-    return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)
 
 
 def judge_profile(sizes: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:

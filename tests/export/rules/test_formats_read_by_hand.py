@@ -131,3 +131,8 @@ def test_rccl_s_own_rows_are_needed(tmp_path: Path, own: str | None, words: str)
         file.write_text(own)
     with pytest.raises(ExportRefused, match=words):
         rccl(file)
+
+
+def test_a_device_has_no_rows() -> None:
+    with pytest.raises(ExportRefused, match="not a regular file"):
+        rccl(Path("/dev/zero"))

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from waiting import PATIENCE_S
 
 from commtune import process
-from commtune.cluster.local.launch import _mpi_command, base_environment
+from commtune.cluster.local.launch import base_environment, local_launcher
 from commtune.model import MpiInstallation
 
 #: The JSON Schema of record files.
@@ -72,7 +72,7 @@ class RunBench:
         records = self.folder / "records.jsonl"
         program = [str(self.executable), "--max-samples=20", f"--records={records}", *arguments]
         completed = process.run_process(
-            _mpi_command(self.mpi, ranks, program),
+            local_launcher(self.mpi).command(ranks, program, 0.0),
             environment={**base_environment(os.environ, self.mpi), **(environment or {})},
             timeout_s=timeout_s,
             whole_output=True,

@@ -13,7 +13,7 @@ from components import require_component
 from waiting import PATIENCE_S
 
 from commtune import process
-from commtune.cluster.local.launch import _mpi_command, base_environment
+from commtune.cluster.local.launch import base_environment, local_launcher
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.kernels.programs import libmpi_of
@@ -59,7 +59,7 @@ class RunPython:
             further: variables besides those that it needs.
         """
         return process.run_process(
-            _mpi_command(self.mpi, ranks, program),
+            local_launcher(self.mpi).command(ranks, program, 0.0),
             environment={
                 **base_environment(os.environ, self.mpi),
                 "MPI4PY_LIBMPI": libmpi_of(self.mpi),

@@ -47,10 +47,9 @@ class DyingStore(InMemoryStore):
         super().start_runs(campaign_id, requests, session)
         self._event()
 
-    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        found = super().finish_run(campaign_id, result, operation)
+    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> None:
+        super().finish_run(campaign_id, result, operation)
         self._event()
-        return found
 
     def decide(self, campaign_id: int, decision: Decision) -> None:
         self._event()

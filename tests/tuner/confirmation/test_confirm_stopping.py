@@ -102,6 +102,7 @@ def test_too_few_pairs_are_not_given_up() -> None:
 
 _means = st.floats(-0.5, 1.0)
 _errors = st.floats(1e-4, 0.5)
+_ASKED = (RULES.interval_level, RULES.minimum_gain)
 _counts = st.tuples(st.integers(FEWEST_PAIRS, 60), st.integers(1, 200))
 
 
@@ -161,10 +162,10 @@ def test_more_pairs_are_asked_for_only_where_they_help(
     mean: float, error: float, pairs: int
 ) -> None:
     found = state(mean, error, pairs)[0][SIZE]
-    more = more_pairs(found, RULES)
+    more = more_pairs(found, *_ASKED)
     assert more is None or more >= 0
 
 
 def test_a_gain_at_the_very_minimum_can_never_be_decided() -> None:
-    assert more_pairs(state(math.log(1.02), 0.01, 20)[0][SIZE], RULES) is None
-    assert more_pairs(None, RULES) is None
+    assert more_pairs(state(math.log(1.02), 0.01, 20)[0][SIZE], *_ASKED) is None
+    assert more_pairs(None, *_ASKED) is None
