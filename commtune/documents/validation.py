@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -67,7 +68,7 @@ def _explain_errors(
     error: ValidationError, document: Document, model: type[BaseModel], data: Any, at: Where = ()
 ) -> DocumentError:
     """Returns one error for all problems: the first at its place, the others in the hint."""
-    schema = model.model_json_schema()
+    schema = _json_schema(model)
     found = [_explain_one(dict(e), data, schema) for e in error.errors(include_url=False)]
     # pydantic's order is that of the model; a reader expects that of the file.
     found.sort(key=lambda f: document.lines.get((*at, *f.where), 0))
@@ -79,6 +80,11 @@ def _explain_errors(
     others += [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     hint = "\n".join([first.hint, *others]).strip() if others else first.hint
     return document.error(message, (*at, *first.where), hint=hint, named=first.named)
+
+
+@cache  # pydantic makes it anew each time, in up to 0.1 s
+def _json_schema(model: type[BaseModel]) -> Mapping[str, Any]:
+    return model.model_json_schema()
 
 
 def _further(finding: _Finding, document: Document, where: Where) -> str:
