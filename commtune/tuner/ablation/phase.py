@@ -34,6 +34,7 @@ from commtune.tuner.ablation.effects import (
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
+from commtune.tuner.statistics.machine_states import MachineStates
 
 #: The most blocks that compare the smaller configuration.
 _MOST_CHECKS = 12
@@ -60,6 +61,8 @@ class AblationPhase:
         #: The whole blocks so far, and the number of runs that they were made from.
         self._whole: Blocks = ()
         self._read = 0
+        #: What was found in these blocks: it is asked for again with each part of a judgement.
+        self._found: dict[tuple[Configuration, Configuration, MachineStates], Effects] = {}
         #: Whether neither time nor node-hours are left for a block.
         self._is_spent = False
 
@@ -352,10 +355,15 @@ class AblationPhase:
         if len(runs) != self._read:
             self._whole = whole_blocks(runs, self._runner.plans)
             self._read = len(runs)
+            self._found = {}
         return self._whole
 
     def _effects(self, slow: Configuration, fast: Configuration) -> Effects:
-        return measure_effects(self._blocks(), slow, fast, self._runner.evidence.speeds())
+        blocks, speeds = self._blocks(), self._runner.evidence.speeds()
+        asked = (slow, fast, speeds)
+        if asked not in self._found:
+            self._found[asked] = measure_effects(blocks, slow, fast, speeds)
+        return self._found[asked]
 
     def _result(
         self, before: Configuration, after: Configuration, kept: float | None, note: str
