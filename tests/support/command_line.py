@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, find_sparingly
 
 from commtune import process_trees
 
@@ -183,10 +182,9 @@ class Process(Protocol):
 
 def wait_until(condition: Callable[[], bool], child: Process) -> bool:
     """Waits for a condition as long as the child lives; whether it came true."""
-    while not condition():
+    while not find_sparingly(condition):
         if child.poll() is not None:
             return False
-        time.sleep(0.02)
     return True
 
 

@@ -58,6 +58,7 @@ def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnCluster) -> Non
     campaign.check_runs()
     hours = campaign.query("SELECT stage, node_hours > 0 FROM jobs ORDER BY prepared_at")
     assert hours == [("over", 1), ("over", 0)]
+    campaign.write(text)
     campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     campaign.check_whole()

@@ -65,6 +65,7 @@ def test_a_jobs_time_is_over_in_the_middle_of_a_run(campaign: OnCluster) -> None
     campaign.write(text.replace("64KiB", "16MiB"))
     with campaign.tuning() as tuning:
         number = tuning.until_measuring("search")
+        campaign.hang()
         campaign.cluster.reach_time_limit(number)
         tuning.ended()
     campaign.check_whole()

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import stated_profiles
 from clusters import Cluster, Seen, Words
-from command_line import CommandLine, has_footer, wait_until
+from command_line import CACHE, CommandLine, has_footer, wait_until
 from left_over import living, programs
 from made_files import write_script
 from small_disks import folder_on_small_disk
@@ -230,6 +230,12 @@ class OnCluster(CommandLine):
             and (records / f"{run}.jsonl").exists()
             and not (Path(folder) / f"{position}.exit").exists()
         ]
+
+    def hang(self) -> None:
+        """Runs that are under way get no further, nor do they keep cores from other tests."""
+        for number, line in living(f"{self.folder}/data").items():
+            if line.startswith(str(CACHE)):
+                os.kill(number, signal.SIGSTOP)
 
     def finished(self) -> list[Path]:
         """The last files of jobs whose scripts came to their end."""

@@ -16,7 +16,14 @@ def wait_for(
 ) -> _Found:
     """Waits until there is something, or a condition holds; returns it."""
     deadline = time.monotonic() + patience_s
-    while not (found := find()):
+    while not (found := find_sparingly(find)):
         assert time.monotonic() < deadline, f"waited {patience_s:g} s for {what}"
-        time.sleep(0.02)
+    return found
+
+
+def find_sparingly(find: Callable[[], _Found]) -> _Found:
+    """Looks, and lets three times as long pass if there is nothing: looking may cost a process."""
+    began = time.monotonic()
+    if not (found := find()):
+        time.sleep(min(max(0.02, 3 * (time.monotonic() - began)), 0.5))
     return found
