@@ -189,9 +189,8 @@ def test_prometheus_reads_the_metrics(client: Client) -> None:
 
 def test_a_storm_of_jobs_is_answered_and_a_flood_of_questions_is_not(client: Client) -> None:
     best = f"{PREFIX}/best?operation=allreduce&bytes="
-    for different in (20, 2000):
-        storm = client.get_at_once([f"{best}{1 + n % different}" for n in range(2000)])
-        assert {got.status for got in storm} == {200}
+    storm = client.get_at_once([f"{best}{1 + n % 20}" for n in range(2000)])
+    assert {got.status for got in storm} == {200}
     pages = [f"/best?operation=allreduce&bytes={n + 1}" for n in range(50)]
     flood = client.get_at_once([f"{best}{n + 5000}" for n in range(2550)] + pages)
     assert Counter(got.status for got in flood) == {200: 2500, 503: 100}
