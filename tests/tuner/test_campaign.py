@@ -1,4 +1,4 @@
-"""Whole campaigns over a made-up machine whose truth is known, with the real store."""
+"""Whole campaigns over a made-up machine whose truth is known, most with the real store."""
 
 from __future__ import annotations
 
