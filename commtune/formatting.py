@@ -189,13 +189,12 @@ def describe_emulated(nodes: int) -> str:
 def describe_conditions(conditions: Conditions) -> str:
     """Describes unusual conditions of a profile's runs; empty if there were none."""
     emulated = conditions.emulated_nodes
-    estimand = {"mean": "mean times", "p95": "95th percentiles"}.get(conditions.estimand, "")
     said = (
         conditions.beside and f"measured {conditions.beside}",
         describe_emulated(emulated) if emulated else "",
         conditions.timing and f"timed: {conditions.timing}",
         conditions.pattern and f"pattern: {conditions.pattern}",
-        estimand and f"speedups are ratios of {estimand}",
+        conditions.estimand and f"speedups are ratios of {conditions.estimand} times",
     )
     return "; ".join(filter(None, said))
 

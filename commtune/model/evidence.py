@@ -33,7 +33,6 @@ class Estimand(StrEnum):
 
     MEDIAN = "median"
     MEAN = "mean"
-    P95 = "p95"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from commtune.tuner.statistics.pairs import (
     pair_by_size,
     pair_times,
 )
-from commtune.tuner.statistics.tails import Tail, measure_tail
+from commtune.tuner.statistics.tails import FailedLaunches, Tail, measure_tail
 
 #: A candidate's points, and the estimates behind them by size.
 Compared = tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]
@@ -59,6 +59,7 @@ class Comparison:
         levels: level of each interval, after correction, by configuration.
         stopped: why each candidate stopped.
         tails: slow runs, by configuration and size.
+        failures: failed launches, by configuration.
         pairs: the pairs that were estimated from, by configuration, size and machine state.
     """
 
@@ -67,6 +68,7 @@ class Comparison:
     levels: dict[Configuration, float]
     stopped: dict[Configuration, str]
     tails: dict[Configuration, dict[int, Tail]] = field(default_factory=dict)
+    failures: dict[Configuration, FailedLaunches] = field(default_factory=dict)
     pairs: dict[Configuration, dict[int, dict[str, Pairs]]] = field(
         default_factory=dict, compare=False
     )
@@ -104,12 +106,25 @@ def compare_candidate(
     """Compares a candidate with the default; returns its points, and estimates by size."""
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
-    if rules.estimand is Estimand.P95:
-        speeds = MachineStates()  # percentiles are of all launches, and their sides are apart
     for size, parts in pair_by_size(blocks, DEFAULT, candidate, speeds).items():
         estimates[size] = estimate_pairs([*parts.values()], rules.estimand, rules.spread)
         points += _points(operation, size, parts, estimates[size], rules)
+    if count_failures(blocks, candidate).is_worse:
+        points = [_withhold_gain(point) for point in points]
     return tuple(points), estimates
+
+
+def _withhold_gain(point: PointEvidence) -> PointEvidence:
+    return replace(point, verdict=Verdict.UNDECIDED) if point.verdict is Verdict.FASTER else point
+
+
+def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
+    """Counts the failed launches of a candidate and of the default; lost ones are no failures."""
+    both = [(block[candidate], block[DEFAULT]) for block in blocks if candidate in block]
+    failed, default_failed = (
+        sum(runs[side].outcome.blames_configuration for runs in both) for side in (0, 1)
+    )
+    return FailedLaunches(len(both), failed, default_failed)
 
 
 def measure_tails(

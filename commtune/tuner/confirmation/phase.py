@@ -6,17 +6,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from commtune import formatting
 from commtune.campaign.plan import Plan
-from commtune.model import (
-    DEFAULT,
-    Configuration,
-    Estimand,
-    Operation,
-    Phase,
-    PointEvidence,
-    Workload,
-)
+from commtune.model import DEFAULT, Configuration, Operation, Phase, PointEvidence, Workload
 from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Compared,
@@ -24,6 +15,7 @@ from commtune.tuner.confirmation.comparison import (
     ConfirmationProgress,
     Rules,
     compare_candidate,
+    count_failures,
     is_settled,
     measure_tails,
     stop_reason,
@@ -43,7 +35,6 @@ from commtune.tuner.statistics.blocks import (
 from commtune.tuner.statistics.evidence import select_operation
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import pair_by_size
-from commtune.tuner.statistics.percentiles import count_needed_pairs
 
 #: The share by which the budget may be overdrawn for a machine state that lacks pairs.
 _OVERDRAFT = 0.2
@@ -110,7 +101,6 @@ class ConfirmationPhase:
             session_spread=self._plan.session_spread,
         )
         self._store_decision(decision)
-        self._warn_of_few_blocks(decision, block_s)
         if decision.blocks * block_s > 1.2 * budget_s:
             self._session.reporter.say(
                 f"confirmation needs at least {decision.blocks} blocks of "
@@ -118,18 +108,6 @@ class ConfirmationPhase:
                 f"not {budget_s:.0f} s"
             )
         return decision
-
-    def _warn_of_few_blocks(self, decision: Decision, block_s: float) -> None:
-        """Says how many blocks 95th percentiles need, where fewer are planned."""
-        if self._plan.estimand is not Estimand.P95 or not decision.candidates:
-            return
-        needed = count_needed_pairs(self.rules(decision, len(decision.shares) - 1).interval_level)
-        if decision.blocks < needed:
-            time = formatting.format_wall_time(needed * block_s)
-            self._session.reporter.say(
-                f"95th percentiles need {needed} blocks, and {decision.blocks} are planned: "
-                f"nothing can be shown; a confirmation of {time} would do"
-            )
 
     def _count_earlier(self) -> int:
         """Counts earlier confirmations with at least one look."""
@@ -276,6 +254,7 @@ class ConfirmationPhase:
             compared = self._compare(blocks, candidate, sizes, rules, speeds)
             found.points[candidate], found.estimates[candidate] = compared
             found.tails[candidate] = measure_tails(blocks, candidate, speeds)
+            found.failures[candidate] = count_failures(blocks, candidate)
             found.pairs[candidate] = pair_by_size(blocks, DEFAULT, candidate, speeds)
             found.levels[candidate] = rules.interval_level
             found.stopped[candidate] = why

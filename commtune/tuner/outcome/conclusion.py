@@ -37,9 +37,11 @@ from commtune.tuner.statistics.intervals import blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.power import detectable_gain
 
-_INTERVAL = (
-    "a mean of log ratios, trimmed where some are outliers, over machine states by their shares"
-)
+_INTERVALS = {
+    Estimand.MEDIAN: "a mean of log ratios, trimmed where some are outliers, over machine states "
+    "by their shares",
+    Estimand.MEAN: "the logarithm of the ratio of mean times, by the delta method",
+}
 #: The shortest time (seconds) over which a drift is stated; over less it is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
 
@@ -74,7 +76,7 @@ def draw_conclusion(
             plan.tolerance,
             looks=len(decision.shares),
             confirmations=decision.number + 1,
-            interval=_INTERVAL,
+            interval=_INTERVALS[plan.estimand],
         ),
         budget={name: getattr(plan.budget, name) for name in BUDGETS.values()},
         spent=time_spent(evidence),
@@ -216,8 +218,6 @@ def detectable_gains(
     From the pairs so far and the planned blocks, for the noisiest candidate that is not ruled
     out: less noise of others doesn't limit what that one may hide.
     """
-    if rules.estimand is Estimand.P95:
-        return {}  # resampled pairs have no slower runs than those that were met
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
     by_size: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
     for place, (candidate, estimates) in enumerate(comparison.estimates.items()):

@@ -33,7 +33,7 @@ from commtune.tuner.statistics.intervals import (
     t_quantile,
 )
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.tuner.statistics.tails import SLOW, Tail
+from commtune.tuner.statistics.tails import SLOW, FailedLaunches, Tail
 
 _Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
@@ -141,7 +141,8 @@ def _profile(
     contribution = f"not shown to contribute: {unproven}" if unproven else ""
     slow = describe_slow_runs(comparison.tails.get(part.configuration, {}), part.sizes)
     mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
-    return replace(made, note="; ".join(said for said in (mean, slow, contribution) if said))
+    failed = describe_failures(comparison.failures.get(part.configuration))
+    return replace(made, note="; ".join(filter(None, (mean, failed, slow, contribution))))
 
 
 def _contributions(
@@ -206,7 +207,12 @@ def _note(
         return ""
     likely = describe_likely_gains(part.sizes, plan, comparison)
     hidden = describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
-    return "; ".join(said for said in (likely, hidden) if said)
+    failing = [
+        f"{configuration} is not recommended: {describe_failures(found)}"
+        for configuration, found in comparison.failures.items()
+        if found.is_worse
+    ]
+    return "; ".join(filter(None, (likely, hidden, *failing)))
 
 
 def _conditions(plan: Plan) -> Conditions:
@@ -215,6 +221,13 @@ def _conditions(plan: Plan) -> Conditions:
     return Conditions(
         plan.beside, workload.emulated_nodes, plan.timing.said, workload.pattern, estimand
     )
+
+
+def describe_failures(found: FailedLaunches | None) -> str:
+    """Describes failed launches; empty if there are no more than the default's."""
+    if found is None or found.failed <= found.default_failed:
+        return ""
+    return f"{found.failed} of {found.launches} launches failed (default: {found.default_failed})"
 
 
 def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:

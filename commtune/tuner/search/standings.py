@@ -43,9 +43,8 @@ class Standing:
 class SpeedupReader:
     """Computes log speedups of runs over the default's median in the same machine state.
 
-    With another estimand than ``median``, a run counts by the share of the default's mean time
-    that it saves: averages of that are unbiased, and for ratios near 1 it is close to the
-    logarithm. A few runs can't tell percentiles, and slow runs move the mean, too.
+    With the estimand ``mean``, a run counts by the share of the default's mean time that it
+    saves: averages of that are unbiased, and for ratios near 1 it is close to the logarithm.
 
     Args:
         sizes: bytes, ascending.
@@ -53,7 +52,7 @@ class SpeedupReader:
 
     def __init__(self, sizes: Sequence[int], estimand: Estimand = Estimand.MEDIAN) -> None:
         self._sizes = np.array(sizes)
-        self._is_mean = estimand is not Estimand.MEDIAN
+        self._estimand = estimand
         self._states = MachineStates()
         #: Machine states x sizes: seconds of the default, and factors of the log speedups.
         self.default_s, self._factors = np.full((2, 1, len(sizes)), np.nan)
@@ -68,7 +67,7 @@ class SpeedupReader:
         is_default = [one.is_default for one in known]
         times, is_good = evidence.times(Phase.SEARCH)
         median_s, state = (table[is_good] for table in self._read_times(times, len(is_good)))
-        middle = np.mean if self._is_mean else np.median
+        middle = np.mean if self._estimand is Estimand.MEAN else np.median
         shape = len(self._states.names), len(self._sizes)
         self.default_s, self._factors = np.ones((2, *shape))
         self._is_enough = np.zeros(shape, dtype=bool)
@@ -113,7 +112,7 @@ class SpeedupReader:
     def _gains(self, median_s: Table, state: Table) -> Matrix:
         cells = state, np.arange(len(self._sizes))
         gains: Matrix = np.log(self.default_s[cells] / median_s)
-        if self._is_mean:
+        if self._estimand is Estimand.MEAN:
             gains = -np.expm1(-gains)
         gains *= self._factors[cells]
         return gains

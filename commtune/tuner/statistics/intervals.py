@@ -63,14 +63,6 @@ class Estimate:
     rounding: float = 0.0
     spread: float = SESSION_SPREAD
 
-    def noise_half_width(self, level: float) -> float:
-        """Returns the half width of an interval from noise alone."""
-        return t_quantile((1 + level) / 2, self.freedom) * self.error
-
-    def count_fewest_pairs(self, _level: float) -> int:
-        """Returns the fewest pairs of which an interval at this level has two ends."""
-        return 2
-
     @property
     def between_sessions(self) -> float:
         """The half width of a 95 % interval for the variation between sessions alone."""
@@ -224,8 +216,7 @@ def after_more_pairs(found: Estimate, times: float) -> Estimate:
     """Predicts an estimate with ``times`` as many pairs: the same mean, a smaller error."""
     pairs = int(found.pairs * times)
     freedom = found.freedom * (pairs - 1) / (found.pairs - 1)
-    error = found.error / math.sqrt(times)
-    return Estimate(found.mean, error, freedom, pairs, found.rounding, found.spread)
+    return replace(found, error=found.error / math.sqrt(times), freedom=freedom, pairs=pairs)
 
 
 def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
@@ -248,7 +239,8 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
 
 def half_width(found: Estimate, level: float) -> float:
     """Returns the half width of the interval of a log ratio."""
-    return math.hypot(found.noise_half_width(level), found.between_sessions, found.rounding)
+    within = t_quantile((1 + level) / 2, found.freedom) * found.error
+    return math.hypot(within, found.between_sessions, found.rounding)
 
 
 @lru_cache(maxsize=4096)
@@ -305,5 +297,4 @@ def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> floa
     near = margin * (distance - math.copysign(share**2, above) * found.mean)
     root = math.sqrt(near**2 + (quantile**2 - (1 - share**2) * margin**2) * room)
     error = room / (near + root)
-    needed = found.pairs * (found.error / error) ** 2
-    return max(found.pairs, needed, found.count_fewest_pairs(level))
+    return max(found.pairs, found.pairs * (found.error / error) ** 2)

@@ -24,7 +24,6 @@ from commtune.tuner.statistics.intervals import (
     estimate_ratio,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
-from commtune.tuner.statistics.percentiles import estimate_percentile_ratio, find_p95
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
 #: Numbers of pairs, too few to trim, of which one outlier is clipped; and at how many median
@@ -61,13 +60,9 @@ class Pairs:
         return [math.log(one / other) for one, other in self.times_s]
 
     def middle_s(self, estimand: Estimand = Estimand.MEDIAN) -> tuple[float, float]:
-        """Returns the median, mean or 95th percentile of each side by itself, seconds."""
-        one_s, other_s = zip(*self.times_s, strict=True)
-        if estimand is Estimand.MEDIAN:
-            return median(one_s), median(other_s)
-        if estimand is Estimand.MEAN:
-            return fmean(one_s), fmean(other_s)
-        return find_p95(one_s), find_p95(other_s)
+        """Returns the median or the mean of each side by itself, seconds."""
+        middle = fmean if estimand is Estimand.MEAN else median
+        return middle(one for one, _ in self.times_s), middle(other for _, other in self.times_s)
 
     @property
     def ratio(self) -> float:
@@ -205,16 +200,13 @@ def estimate_pairs(
 ) -> Estimate | None:
     """Estimates the log ratio over machine states, with its rounding error.
 
-    Ratios of means and of percentiles are over all states at once.
+    The ratio of mean times is over all states at once, since the runs of a pair share theirs.
 
     Args:
         spread: standard deviation of the ratio between sessions, as a share of its logarithm.
     """
-    found: Estimate | None
     if estimand is Estimand.MEAN:
         found = estimate_mean_ratio(join_pairs(strata).times_s)
-    elif estimand is Estimand.P95:
-        found = estimate_percentile_ratio(join_pairs(strata).times_s)
     else:
         found = combine_strata([pairs.estimate() for pairs in strata])
     if found is None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
+from math import ceil, comb
 from statistics import fmean, median
-
-from commtune.tuner.statistics.percentiles import find_p95
 
 #: A run is slow if it took more than this many times the median of its configuration.
 SLOW = 1.5
 #: The level of the one-sided sign test for more slow runs. It warns and claims nothing, so it is
 #: lenient.
 _CHANCE = 0.25
+#: The level of the same test for more failed launches, after which nothing is recommended: five
+#: without one of the default.
+_FAILS_BY_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,21 @@ class Tail:
     @property
     def is_heavier(self) -> bool:
         """Whether the candidate has more slow runs than the default, by a lenient sign test."""
-        both = self.slow + self.default_slow
-        ways = sum(comb(both, count) for count in range(self.slow, both + 1))
-        return self.slow > 0 and ways <= _CHANCE * 2**both
+        return _sign_test(self.slow, self.default_slow) <= _CHANCE
+
+
+@dataclass(frozen=True)
+class FailedLaunches:
+    """Launches of a candidate and of the default, in the same blocks, that failed."""
+
+    launches: int
+    failed: int
+    default_failed: int
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the candidate is shown to fail more often than the default, by a sign test."""
+        return _sign_test(self.failed, self.default_failed) <= _FAILS_BY_CHANCE
 
 
 def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
@@ -57,8 +70,19 @@ def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
         sum(_slow_runs(of) for _, of in states),
         sum(_slow_runs(of) for of, _ in states),
         fmean(defaults_s) / fmean(candidates_s),
-        find_p95(defaults_s) / find_p95(candidates_s),
+        _p95(defaults_s) / _p95(candidates_s),
     )
+
+
+def _p95(times_s: Sequence[float]) -> float:
+    """Returns the 95th percentile by nearest rank: of fewer than 20 runs, the slowest one."""
+    return sorted(times_s)[ceil(0.95 * len(times_s)) - 1]
+
+
+def _sign_test(of_candidate: int, of_default: int) -> float:
+    """Returns the probability that chance alone gives the candidate so many of them, or more."""
+    both = of_candidate + of_default
+    return sum(comb(both, count) for count in range(of_candidate, both + 1)) / (1 << both)
 
 
 def _slow_runs(times_s: Sequence[float]) -> int:

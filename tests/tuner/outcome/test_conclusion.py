@@ -36,7 +36,12 @@ from commtune.model import (
 )
 from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, Look, error_share
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_candidate
+from commtune.tuner.confirmation.comparison import (
+    Comparison,
+    Rules,
+    compare_candidate,
+    count_failures,
+)
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.outcome.conclusion import (
@@ -405,23 +410,39 @@ def test_slow_runs_count_in_the_mean(
     assert points[0].gain.ratio == pytest.approx(saved, rel=0.02)
 
 
-@pytest.mark.parametrize(("confirmation_s", "is_shown"), [(60, True), (4, False)])
-def test_a_campaign_about_95th_percentiles_needs_many_blocks(
-    confirmation_s: float, is_shown: bool
+@pytest.mark.parametrize(("failed", "verdict"), [(0, "faster"), (4, "faster"), (5, "undecided")])
+def test_what_fails_more_often_than_the_default_is_not_recommended(
+    failed: int, verdict: str
 ) -> None:
-    plan = replace(PLAN, estimand=Estimand.P95, budget=Budget(8, 3, confirmation_s))
-    chosen, reporter = benchmark(), QuietReporter()
-    store = InMemoryStore(str(plan.seed))
-    runner = Runner(plan, 1, chosen, store, clock=chosen.clock)
-    found = Campaign(plan, runner, reporter).run()
-    faster = [one for one in found.profiles if one.verdict is Verdict.FASTER]
-    assert bool(faster) is is_shown
-    warned = [line for line in reporter.said if line.startswith("95th percentiles need ")]
-    assert bool(warned) is not is_shown
-    assert not found.conclusion.detectable
-    for profile in faster:
-        assert describe_conditions(profile.conditions) == "speedups are ratios of 95th percentiles"
-        assert profile.configuration["V"] == "2"
+    blocks = [
+        block({8: 1 + 1e-3 * n}, {A: {8: (1 + 1e-3 * (n * 7 % 24)) / 1.3}}) for n in range(24)
+    ]
+    for one in blocks[:failed]:
+        one[A] = replace(one[A], outcome=Outcome.TIMED_OUT, measurements=())
+    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
+    assert [str(one.verdict) for one in points] == [verdict]
+    assert points[0].gain.low > 1.02
+    compared = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    compared.failures[A] = count_failures(blocks, A)
+    plan = replace(PLAN, workload=Workload(Operation.ALLREDUCE, (8,)))
+    (profile,) = recommend_profiles(plan, compared, {})
+    said = f"{failed} of 24 launches failed (default: 0)"
+    assert profile.configuration == (A if verdict == "faster" else DEFAULT)
+    assert (said in profile.note) is bool(failed)
+    assert ("is not recommended" in profile.note) is (verdict == "undecided")
+
+
+def test_launches_that_were_lost_are_no_failures_and_the_default_may_fail_as_well() -> None:
+    blocks = [block({8: 1.0}, {A: {8: 1.0}}) for _ in range(9)]
+    for one in blocks[:6]:
+        one[A] = replace(one[A], outcome=Outcome.NODE_FAILURE, measurements=())
+    assert count_failures(blocks, A).failed == 0
+    for one in blocks:
+        one[A] = replace(one[A], outcome=Outcome.CRASHED, measurements=())
+        one[DEFAULT] = replace(one[DEFAULT], outcome=Outcome.CRASHED, measurements=())
+    found = count_failures(blocks, A)
+    assert (found.launches, found.failed, found.default_failed) == (9, 9, 9)
+    assert not found.is_worse
 
 
 def test_a_campaign_about_mean_times_says_so() -> None:

@@ -50,14 +50,13 @@ def test_without_states_a_speedup_is_against_all_runs_of_the_default(estimand: E
     assert [configuration for configuration, _ in found] == [
         r.configuration for r in evidence.runs
     ]
-    is_mean = estimand is not Estimand.MEDIAN
-    middle = fmean if is_mean else median
+    middle = fmean if estimand is Estimand.MEAN else median
     for place, size in enumerate(SIZES):
         times = [run.measurements[place].median_s for run in evidence.runs]
         default_s = middle(times[1::2])
         for (_, speedups), taken_s in zip(found, times, strict=True):
             wanted = math.log(default_s / taken_s)
-            wanted = 1 - taken_s / default_s if is_mean else wanted
+            wanted = 1 - taken_s / default_s if estimand is Estimand.MEAN else wanted
             assert speedups[place] == pytest.approx(wanted), size
     for run, (_, speedups) in zip(evidence.runs, found, strict=True):
         np.testing.assert_array_equal(reader.read(run), speedups)
