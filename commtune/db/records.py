@@ -131,14 +131,15 @@ class BestRow(StoredProfile):
     @cached_property
     def finding(self) -> model.Verdict:
         """The verdict at this size: a profile may be faster at only some sizes of its range."""
-        nearest, verdict = self.nearest_bytes, model.Verdict(self.verdict)
-        if verdict in (model.Verdict.DEFAULT, model.Verdict.WITHDRAWN):
-            return verdict
-        if verdict is model.Verdict.FASTER:
-            shown = any(point.verdict is verdict for point in self.sure_points)
-            return verdict if shown else model.Verdict.UNDECIDED
+        nearest, verdicts = self.nearest_bytes, model.Verdict
+        for decided in (verdicts.DEFAULT, verdicts.WITHDRAWN):
+            if self.verdict == decided:
+                return decided
+        if self.verdict == verdicts.FASTER:
+            shown = any(point.verdict is verdicts.FASTER for point in self.sure_points)
+            return verdicts.FASTER if shown else verdicts.UNDECIDED
         ruled_out = nearest is not None and is_ruled_out(nearest, self.points, self.minimum_gain)
-        return model.Verdict.DEFAULT if ruled_out else model.Verdict.UNDECIDED
+        return verdicts.DEFAULT if ruled_out else verdicts.UNDECIDED
 
 
 @dataclass(frozen=True)

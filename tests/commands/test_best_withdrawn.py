@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,17 @@ import commtune as ct
 from commtune.app.profiles.answers import answer_question
 from commtune.commands.profiles import best
 from commtune.db.queries.profiles import load_profile, load_profiles
+from commtune.db.records import BestRow, SystemRecord
+from commtune.db.remote import load_answer
 from commtune.formatting import format_day
-from commtune.model import DEFAULT, Configuration, Operation, VerificationVerdict
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Operation,
+    Verdict,
+    VerificationVerdict,
+    Workload,
+)
 
 KIB = 1024
 SMALL = Configuration({"MPIR_CVAR_Y": "2"})
@@ -139,6 +149,61 @@ def test_an_earlier_campaign_with_the_same_settings_is_no_answer_any_more(
         held = given.verification(profile="same", ended_at=FOUND.ended_at + 1)
         store.add_verification(earlier, held)
     assert said(url, "64KiB", capsys).startswith("allreduce of 64 KiB, 2 ranks: earlier/same\n")
+
+
+@pytest.mark.parametrize("asked", [{"campaign": "earlier"}, {"min_pairs": 20}])
+def test_a_question_that_leaves_out_what_was_withdrawn_is_not_answered_with_its_settings(
+    asked: dict[str, Any], url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = given.point(64 * KIB, "all")
+    many = replace(few, gain=replace(few.gain, pairs=30))
+    with opened_store(url) as store:
+        earlier = given.begin(store, given.campaign("earlier"))
+        same = given.profile("same", bytes_low=64 * KIB, points=(many,), guards=())
+        store.save_profiles(earlier, [same])
+    (row,) = json.loads(said(url, "64KiB", capsys, json_output=True, **asked))
+    assert (row["campaign"], row["verdict"], row["environment"]) == ("earlier", "withdrawn", {})
+
+
+OTHER_RUNS: list[dict[str, Any]] = [
+    {"space": {"pinned": {"MPIR_CVAR_Z": "1"}}},
+    {"what": {"workload": Workload(Operation.ALLREDUCE, (8,), ranks=2, dtype="float64").plain()}},
+    {"system": SystemRecord("sys-2", "another", {})},
+]
+
+
+@pytest.mark.parametrize("changes", OTHER_RUNS)
+def test_the_same_settings_stay_where_other_runs_were_measured(
+    changes: dict[str, Any], url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with opened_store(url) as store:
+        other = given.begin(store, given.campaign("other", **changes))
+        points = (given.point(64 * KIB, "all"),)
+        same = given.profile("same", bytes_low=64 * KIB, points=points, guards=())
+        store.save_profiles(other, [same])
+    (row,) = json.loads(said(url, "64KiB", capsys, campaign="other", json_output=True))
+    assert row["verdict"] == "faster"
+
+
+def test_between_sizes_settings_that_were_withdrawn_at_the_next_one_are_no_answer(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = tuple(given.point(size, "all") for size in (8, 64 * KIB))
+    with opened_store(url) as store:
+        earlier = given.begin(store, given.campaign("earlier"))
+        same = given.profile("same", bytes_low=8, bytes_high=64 * KIB, points=points, guards=())
+        store.save_profiles(earlier, [same])
+    (row,) = json.loads(said(url, "32KiB", capsys, campaign="earlier", json_output=True))
+    assert (row["verdict"], row["environment"]) == ("withdrawn", {})
+    near = {one["bytes"]: one["verdict"] for one in row["neighbours"]}
+    assert near == {8: "faster", 64 * KIB: "withdrawn"}
+
+
+def test_an_answer_with_a_verdict_that_is_not_known_yet_is_undecided(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (told,) = json.loads(said(url, "64KiB", capsys, json_output=True))
+    assert load_answer(BestRow, {**told, "verdict": "superb"}).finding is Verdict.UNDECIDED
 
 
 def test_the_api_answers_without_the_settings_of_a_withdrawn_profile(url: str) -> None:

@@ -7,9 +7,8 @@ raise DatabaseFault if the database can't be read, and NoAnswer if there is none
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -19,6 +18,7 @@ from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     DAYS,
     HINTED,
+    IS_WITHDRAWN,
     LARGEST,
     NODES,
     PAIRS,
@@ -34,7 +34,7 @@ from commtune.db.queries.profiles import (
 from commtune.db.records import BestRow
 from commtune.errors import NoAnswer
 from commtune.formatting import format_count, format_day, format_size
-from commtune.model import DEFAULT, Conditions, Verdict
+from commtune.model import DEFAULT, Conditions, Configuration, Verdict
 
 #: The most profiles for one question: more than anybody has, so that no old proof is missed.
 _MOST = 1000
@@ -109,10 +109,17 @@ GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name, c.site
 ORDER BY p.operation, p.ranks, p.nodes, c.site, s.name
 """
 
-#: What two profiles share that set the same, for the same runs on the same machine.
-_SETTING = itemgetter(
-    *("operation", "backend", "ranks", "nodes", "conditions", "environment", "simulated"),
-    *("system_fingerprint", "stack_fingerprint"),
+#: Withdrawn profiles of an operation whose ranges have some of these sizes, the last one first.
+#: They count whatever the question is about: a campaign, more days, a size outside their range.
+_WITHDRAWN = f"""{PROFILE.format(more="")}
+WHERE {_OF_OPERATION} AND p.bytes_low <= :most AND p.bytes_high >= :least AND {IS_WITHDRAWN}
+  AND p.campaign_id IN (
+    SELECT v.campaign_id FROM verifications v WHERE v.finding IN ('gone', 'worse'))
+ORDER BY last_verified DESC
+"""
+
+_SHARED = itemgetter(
+    *("backend", "ranks", "nodes", "simulated", "system_fingerprint", "stack_fingerprint")
 )
 
 _MEASURED = "SELECT id, what, settings, space FROM campaigns WHERE id IN ({ids})"
@@ -190,7 +197,11 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     answers = [
         _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes) for row in whole
     ]
-    return [*map(partial(_withdraw_with, _list_withdrawn(whole)), whole, answers)]
+    withdrawn = _find_withdrawn(rows, [one for one in answers if one.verdict == Verdict.FASTER])
+    return [
+        _withdraw_with(withdrawn.get(_setting(row, measured[row["campaign_id"]]), ()), row, answer)
+        for row, answer in zip(whole, answers, strict=True)
+    ]
 
 
 def measured_sizes(db: str | None, op: str, campaign: str | None = None) -> list[int]:
@@ -262,16 +273,35 @@ def _best_row(
     )
 
 
-def _list_withdrawn(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns those of profiles that were withdrawn, the last one first."""
-    found = [row for row in rows if row["last_finding"] in ("gone", "worse")]
-    return sorted(found, key=lambda row: row["last_verified"], reverse=True)
+def _find_withdrawn(
+    rows: Rows, answers: Sequence[BestRow]
+) -> dict[Hashable, list[Mapping[str, Any]]]:
+    """Returns the profiles withdrawn at sizes of answers, the last one first, by ``_setting``."""
+    sizes = [one.nearest_bytes for one in answers if one.nearest_bytes is not None]
+    if not sizes:
+        return {}
+    asked = {"op": answers[0].operation, "least": min(sizes), "most": max(sizes)}
+    stored = read_rows(rows(_WITHDRAWN, asked), "profiles")
+    measured = _measured(rows, {row["campaign_id"] for row in stored})
+    found: dict[Hashable, list[Mapping[str, Any]]] = {}
+    for row in stored:
+        if of_campaign := measured.get(row["campaign_id"]):
+            found.setdefault(_setting(row, of_campaign), []).append(row)
+    return found
+
+
+def _setting(row: Mapping[str, Any], measured: Mapping[str, Any]) -> Hashable:
+    """Returns what two profiles share that set the same, for the same runs on one machine."""
+    runs = {name: value for name, value in measured["workload"].items() if name != "sizes"}
+    conditions = Conditions(**row["conditions"])
+    variables = Configuration({**measured["pinned"], **row["environment"]})
+    return (*_SHARED(row), conditions, variables, repr(sorted(runs.items())))
 
 
 def _withdraw_with(
     withdrawn: Iterable[Mapping[str, Any]], row: Mapping[str, Any], answer: BestRow
 ) -> BestRow:
-    """Returns an answer as withdrawn if another one with its settings was, at the same size.
+    """Returns an answer as withdrawn if another profile with its settings was, at the same size.
 
     A campaign often has the settings of one range for all sizes, too, and an earlier campaign may
     have found the same. What was found of them counts for all, until the answer's own profile is
@@ -281,7 +311,7 @@ def _withdraw_with(
     measured = max(row["created"], row["last_verified"] or 0.0)
     for other in withdrawn if answer.verdict == Verdict.FASTER and size is not None else ():
         is_about = other["bytes_low"] <= size <= other["bytes_high"]
-        if is_about and _SETTING(other) == _SETTING(row) and measured < other["last_verified"]:
+        if is_about and measured < other["last_verified"]:
             of = "" if other["campaign"] == row["campaign"] else f"{other['campaign']}/"
             found = f"{format_day(other['last_verified'])}: {other['last_finding']}"
             note = f"{of}{other['name']} has the same settings, verified {found}"
