@@ -262,7 +262,9 @@ def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.Monke
         filled_file, monkeypatch, lambda: best_profiles(filled_file, "allreduce", 4096), "profile"
     )
     assert any("ix_profiles_best" in step for step in steps)
-    assert not any("SCAN" in step or "measurements" in step for step in steps), steps
+    # Of all verifications, which are few, it is asked which campaigns have harmful findings.
+    scans = [step for step in steps if "SCAN" in step and not step.startswith("SCAN v")]
+    assert not scans and not any("measurements" in step for step in steps), steps
 
 
 @pytest.mark.parametrize(("campaign", "how"), [(None, "SCAN"), (1, "SEARCH")])
@@ -298,7 +300,7 @@ def test_an_answer_takes_one_connection_to_a_server(
     statements = [statement for _, statement in said]
     assert len({process for process, _ in said}) == 1
     # One begins the transaction that all are in, and two ask for the schema.
-    assert len(statements) <= 9 and "BEGIN" not in "".join(statements[1:]), statements
+    assert len(statements) <= 10 and "BEGIN" not in "".join(statements[1:]), statements
 
 
 def read_from(file: Path, offset: int) -> str:

@@ -282,6 +282,8 @@ def _find_withdrawn(
         return {}
     asked = {"op": answers[0].operation, "least": min(sizes), "most": max(sizes)}
     stored = read_rows(rows(_WITHDRAWN, asked), "profiles")
+    if not stored:
+        return {}
     measured = _measured(rows, {row["campaign_id"] for row in stored})
     found: dict[Hashable, list[Mapping[str, Any]]] = {}
     for row in stored:
