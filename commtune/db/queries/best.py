@@ -112,11 +112,14 @@ ORDER BY p.operation, p.ranks, p.nodes, c.site, s.name
 #: Withdrawn profiles of an operation whose ranges have some of these sizes, the last one first.
 #: They count whatever the question is about: a campaign, more days, a size outside their range.
 _WITHDRAWN = f"""{PROFILE.format(more="")}
-WHERE {_OF_OPERATION} AND p.bytes_low <= :most AND p.bytes_high >= :least AND {IS_WITHDRAWN}
-  AND p.campaign_id IN (
-    SELECT v.campaign_id FROM verifications v WHERE v.finding IN ('gone', 'worse'))
+WHERE p.campaign_id IN ({{ids}}) AND {_OF_OPERATION}
+  AND p.bytes_low <= :most AND p.bytes_high >= :least AND {IS_WITHDRAWN}
 ORDER BY last_verified DESC
 """
+#: The campaigns with such profiles, and others. Of all verifications, which are few.
+_HARMFUL = (
+    "SELECT DISTINCT campaign_id AS id FROM verifications WHERE finding IN ('gone', 'worse')"
+)
 
 _SHARED = itemgetter(
     *("backend", "ranks", "nodes", "simulated", "system_fingerprint", "stack_fingerprint")
@@ -281,7 +284,10 @@ def _find_withdrawn(
     if not sizes:
         return {}
     asked = {"op": answers[0].operation, "least": min(sizes), "most": max(sizes)}
-    stored = read_rows(rows(_WITHDRAWN, asked), "profiles")
+    harmful = [row["id"] for row in rows(_HARMFUL, {})]
+    if not harmful:
+        return {}
+    stored = read_rows(rows(_WITHDRAWN.format(ids=write_numbers(harmful)), asked), "profiles")
     if not stored:
         return {}
     measured = _measured(rows, {row["campaign_id"] for row in stored})
