@@ -14,6 +14,8 @@ _LITTLE = 64
 #: With fewer pairs, what is said to be found in 9 of 10 cases is found in as few as 5 where
 #: disturbances are rare (docs/method.md).
 _FEW_PAIRS = 20
+#: What is smaller, or larger than its inverse, has no steps to round to.
+_LEAST_ROUNDED = 1e-300
 
 
 def each_by_itself(level: float | None) -> str:
@@ -137,7 +139,7 @@ def format_ends(low: float, high: float) -> tuple[str, str]:
 
 
 def _round_towards(ratio: float, rounded: Callable[[float], int]) -> str:
-    if not 0 < ratio < math.inf:
+    if not _LEAST_ROUNDED < ratio < 1 / _LEAST_ROUNDED:  # or not a number
         return format_ratio(ratio)
     step = 0.01 if ratio >= 0.1 else 10.0 ** (math.floor(math.log10(ratio)) - 1)
     # What is a whole number of steps but for the error of floating point stays.

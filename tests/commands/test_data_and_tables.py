@@ -74,6 +74,7 @@ def test_a_wide_interval_is_shown_if_it_says_which_is_faster(gain: Interval, sai
         (0.98, 1.0001, "0.98x to 1.01x"),  # not slower
         (1.1 * 1.1, 1.1 * 1.1, "1.21x to 1.21x"),  # but for floating point, two decimals
         (0.0996, 0.00421, "0.099x to 0.0043x"),
+        (1e305, 5e-324, f"{1e305:.2f}x to 4.9e-324x"),  # of damaged rows
     ],
 )
 def test_the_ends_of_an_interval_are_rounded_outwards(low: float, high: float, said: str) -> None:

@@ -169,6 +169,8 @@ def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Inter
 
 def _mean(values: Sequence[tuple[float, float]]) -> float:
     total = math.fsum(weight for weight, _ in values)
+    if any(value == 0 for _, value in values):  # the lower end of too few pairs
+        return 0.0
     return math.exp(math.fsum(weight * math.log(value) for weight, value in values) / total)
 
 

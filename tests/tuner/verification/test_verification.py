@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -109,6 +110,13 @@ def test_sizes_are_put_together(
     finding: VerificationVerdict,
 ) -> None:
     assert judge_profile(found(claimed, promised), RULES) is finding
+
+
+def test_a_likely_gain_that_had_too_few_pairs_at_a_size_is_judged() -> None:
+    sizes = [*found([(1.3, 1.5)]), *found([(1.3, 1.5)])]
+    unknown = Interval(ratio=1.2, low=0.0, high=math.inf, pairs=30)
+    sizes[1] = replace(sizes[1], stated=unknown)
+    assert judge_profile(sizes, RULES) is VerificationVerdict.HOLDS
 
 
 def test_a_gain_found_lower_than_stated_is_looked_at_longer() -> None:
