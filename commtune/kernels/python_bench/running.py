@@ -22,7 +22,7 @@ from commtune.kernels.python_bench.world import Placement, World, launched_ranks
 from commtune.paths import is_file
 
 #: How long launchers need to pass on what a rank said, before the rank or its fellows end.
-_TIME_TO_BE_HEARD_S = 0.3
+_TIME_TO_BE_HEARD_S = 1.0
 _OWN_FOLDER = str(Path(__file__).parent) + os.sep
 #: Variables by which launchers say which rank this is.
 _RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")

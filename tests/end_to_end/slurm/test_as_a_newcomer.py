@@ -257,6 +257,7 @@ def test_a_recording_is_not_made_of_a_login_node(finished: OnSlurm) -> None:
 def test_run_warns_elsewhere_only(finished: OnSlurm) -> None:
     command = ("run", "--profile", "small/stated", "--", "printenv", VARIABLE)
     said = finished(*command)
-    assert (said.code, said.out, said.err) == (0, "ring\n", "")
+    # What an earlier verification found on these busy cores may stand there, too.
+    assert (said.code, said.out, "another system" in said.err) == (0, "ring\n", False)
     finished.extra["SLURM_CONF"] = "/dev/null"  # for a file that isn't there, scontrol waits
     assert "was measured on another system" in finished(*command).err

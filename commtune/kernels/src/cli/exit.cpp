@@ -9,7 +9,7 @@ namespace commtune {
 namespace {
 
 /// How long launchers need to pass on what a rank said, before the rank or its fellows end.
-constexpr std::chrono::milliseconds kTimeToBeHeard{300};
+constexpr std::chrono::milliseconds kTimeToBeHeard{1000};
 
 }  // namespace
 
