@@ -121,7 +121,8 @@ _HARMFUL = (
     "SELECT DISTINCT campaign_id AS id FROM verifications WHERE finding IN ('gone', 'worse')"
 )
 
-_SHARED = itemgetter(
+#: Columns that are the same of profiles for the same runs on the same machine.
+_SAME_RUNS = itemgetter(
     *("backend", "ranks", "nodes", "simulated", "system_fingerprint", "stack_fingerprint")
 )
 
@@ -201,9 +202,10 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
         _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes) for row in whole
     ]
     withdrawn = _find_withdrawn(rows, [one for one in answers if one.verdict == Verdict.FASTER])
+    settings = [_identify_settings(row, measured[row["campaign_id"]]) for row in whole]
     return [
-        _withdraw_with(withdrawn.get(_setting(row, measured[row["campaign_id"]]), ()), row, answer)
-        for row, answer in zip(whole, answers, strict=True)
+        _withdraw_with(withdrawn.get(same, ()), row, answer)
+        for same, row, answer in zip(settings, whole, answers, strict=True)
     ]
 
 
@@ -279,7 +281,7 @@ def _best_row(
 def _find_withdrawn(
     rows: Rows, answers: Sequence[BestRow]
 ) -> dict[Hashable, list[Mapping[str, Any]]]:
-    """Returns the profiles withdrawn at sizes of answers, the last one first, by ``_setting``."""
+    """Returns the profiles withdrawn at sizes of answers, the last one first, by settings."""
     sizes = [one.nearest_bytes for one in answers if one.nearest_bytes is not None]
     if not sizes:
         return {}
@@ -294,16 +296,16 @@ def _find_withdrawn(
     found: dict[Hashable, list[Mapping[str, Any]]] = {}
     for row in stored:
         if of_campaign := measured.get(row["campaign_id"]):
-            found.setdefault(_setting(row, of_campaign), []).append(row)
+            found.setdefault(_identify_settings(row, of_campaign), []).append(row)
     return found
 
 
-def _setting(row: Mapping[str, Any], measured: Mapping[str, Any]) -> Hashable:
+def _identify_settings(row: Mapping[str, Any], measured: Mapping[str, Any]) -> Hashable:
     """Returns what two profiles share that set the same, for the same runs on one machine."""
     runs = {name: value for name, value in measured["workload"].items() if name != "sizes"}
     conditions = Conditions(**row["conditions"])
     variables = Configuration({**measured["pinned"], **row["environment"]})
-    return (*_SHARED(row), conditions, variables, repr(sorted(runs.items())))
+    return (*_SAME_RUNS(row), conditions, variables, repr(sorted(runs.items())))
 
 
 def _withdraw_with(

@@ -73,6 +73,11 @@ class Comparison:
         default_factory=dict, compare=False
     )
 
+    def fails_too_often(self, configuration: Configuration) -> bool:
+        """Whether it fails more often than the default, so that no more runs would recommend it."""
+        found = self.failures.get(configuration)
+        return found is not None and found.is_worse
+
 
 @dataclass(frozen=True)
 class Rules:

@@ -167,10 +167,8 @@ def _confirmed(
 ) -> tuple[ConfirmedCandidate, ...]:
     found = []
     for place, candidate in enumerate(decision.candidates):
-        estimates, asked = (
-            comparison.estimates[candidate],
-            (rules.interval_level, rules.minimum_gain),
-        )
+        estimates = comparison.estimates[candidate]
+        asked = rules.interval_level, rules.minimum_gain
         points = tuple(
             _confirmed_effect(point, more_pairs(estimates[point.bytes], *asked))
             for point in comparison.points[candidate]
@@ -256,6 +254,8 @@ def more_runs(
         if point.verdict is Verdict.FASTER
     }
     for place, candidate in enumerate(decision.candidates):
+        if comparison.fails_too_often(candidate):
+            continue
         for size, point in overall_points(comparison.points[candidate]).items():
             estimate = comparison.estimates[candidate][size]
             points = comparison.points[candidate]

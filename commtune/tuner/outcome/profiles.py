@@ -309,6 +309,8 @@ def _find_likely(
     share = error_share(1) * CONFIRMATION_SHARES[-1]
     level = corrected_level(1 - (1 - plan.level) * share, len(plan.workload.sizes))
     for configuration, points in comparison.points.items():
+        if comparison.fails_too_often(configuration):
+            continue
         for size, point in overall_points(points).items():
             estimate = comparison.estimates.get(configuration, {}).get(size)
             # A gain that a machine state vetoes isn't likely.

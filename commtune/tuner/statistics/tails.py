@@ -1,7 +1,7 @@
-"""Counts slow runs, in which a configuration takes far longer than usual.
+"""Counts slow runs, in which a configuration takes far longer than usual, and failed launches.
 
 They are no part of the interval, which is for the typical ratio: a configuration that is a little
-faster in most runs, and far slower in some, counts as faster.
+faster in most runs, and in some far slower or failing, counts as faster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import fmean, median
 SLOW = 1.5
 #: The level of the one-sided sign test for more slow runs. It warns and claims nothing, so it is
 #: lenient.
-_CHANCE = 0.25
+_SLOW_BY_CHANCE = 0.25
 #: The level of the same test for more failed launches, after which nothing is recommended: five
 #: without one of the default.
 _FAILS_BY_CHANCE = 0.05
@@ -40,7 +40,7 @@ class Tail:
     @property
     def is_heavier(self) -> bool:
         """Whether the candidate has more slow runs than the default, by a lenient sign test."""
-        return _sign_test(self.slow, self.default_slow) <= _CHANCE
+        return _sign_test(self.slow, self.default_slow) <= _SLOW_BY_CHANCE
 
 
 @dataclass(frozen=True)
