@@ -74,7 +74,7 @@ class Comparison:
     )
 
     def fails_too_often(self, configuration: Configuration) -> bool:
-        """Whether it fails more often than the default, so that no more runs would recommend it."""
+        """Whether it fails more often than the default; further runs would not change that."""
         found = self.failures.get(configuration)
         return found is not None and found.is_worse
 
