@@ -84,9 +84,10 @@ def draw_singles(plan: Plan, rng: random.Random, count: int) -> Iterator[Configu
 
 
 def describe_profile(profile: commtune.Profile) -> _Record:
-    """Describes a profile: name, verdict, settings and speedups by size."""
+    """Describes a profile: name, range, verdict, settings and speedups by size."""
     return {
         "name": profile.name,
+        "range_bytes": [profile.bytes_low, profile.bytes_high],
         "verdict": str(profile.verdict),
         "configuration": dict(profile.configuration),
         "speedups": {

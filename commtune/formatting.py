@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
+from commtune.model import FEW_PAIRS, FEWEST_PAIRS, Aggressor, Conditions, Interval
 
 #: The most bytes that are shown in addition to a whole number of units.
 _LITTLE = 64
-#: With fewer pairs, what is said to be found in 9 of 10 cases is found in as few as 5 where
-#: disturbances are rare (docs/method.md).
-_FEW_PAIRS = 20
 #: What is smaller, or larger than its inverse, has no steps to round to.
 _LEAST_ROUNDED = 1e-300
 
@@ -166,7 +163,7 @@ def describe_detectable(gain: float, where: str = "", pairs: int | None = None) 
         where: its size, such as `` at 8 B``; empty if that is clear.
         pairs: the pairs that tell the noise, if known. Few may have met no rare disturbance.
     """
-    few = "" if pairs is None or pairs >= _FEW_PAIRS else f", by the noise of {pairs} pairs"
+    few = "" if pairs is None or pairs >= FEW_PAIRS else f", by the noise of {pairs} pairs"
     said = f"minimum detectable effect {format_percent(gain)}{where}"
     return f"{said} (found in 9 of 10 cases{few})"
 

@@ -378,3 +378,8 @@ class CampaignDescription:
     stack: StackRecord
     site: str = ""
     folder: str = ""
+
+    @property
+    def estimand(self) -> model.Estimand:
+        """The quantity whose ratio its speedups are."""
+        return model.Estimand(self.what.get("estimand", model.Estimand.MEDIAN))

@@ -7,6 +7,7 @@ name says otherwise.
 # What is imported here is meant to be imported from here (pyproject.toml says so to the checkers).
 from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration, content_key
 from commtune.model.evidence import (
+    FEW_PAIRS,
     FEWEST_PAIRS,
     SESSION_APART_S,
     SESSION_SPREAD,

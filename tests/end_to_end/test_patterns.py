@@ -24,6 +24,7 @@ workload:
   sizes: [8, 64KiB]
 timing: {max_samples: 10, time_cap: 2ms}
 budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 2}
+estimand: mean
 run_time_limit: 60s
 """
 
@@ -107,6 +108,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
 
     said = commtune("best", "--op", "matrix", "--bytes", "64KiB")
     assert f"pattern: {pattern[1]}" in said.out
+    assert "speedups are ratios of mean times" in said.out
     commtune.succeed("report", "halo", "--output", "halo.html")
     report = words(folder / "halo.html")
     assert f"matrix ({pattern[1]}) of float32" in report
@@ -120,6 +122,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     again = ("compare", "default", f"{best['campaign']}/{best['name']}", "--time", "1s")
     said = commtune.succeed(*again)
     assert f"matrix of float32, {pattern[1].replace(' (halo.txt)', '')}, 2 ranks" in said.out
+    assert "A / B is the ratio of mean times, as in the profile's campaign" in said.out
     (kept,) = (folder / "data" / "commtune" / "matrices").iterdir()
     assert kept.read_text() == "0 1 100.0\n1 0 50.0\n"
     kept.unlink()

@@ -28,6 +28,7 @@ from commtune.model import (
     DEFAULT,
     Backend,
     Configuration,
+    Estimand,
     JobScheduler,
     MpiInstallation,
     Operation,
@@ -146,9 +147,10 @@ def compare_configurations(
         reporter.say(f"note: {note}")
     configurations = _add_pins(operands)
     timing = Timing(**stored.what["timing"]) if stored else Timing()
+    estimand = stored.estimand if stored else Estimand.MEDIAN
     with _prepare_benchmark(configurations, workload, found_mpi, on) as benchmark:
         pairs = PairwiseComparison(
-            benchmark, configurations, workload, timing, time_s, reporter
+            benchmark, configurations, workload, timing, time_s, reporter, estimand
         ).run()
     return ComparisonResult(
         names={Arm.A: a, Arm.B: b},

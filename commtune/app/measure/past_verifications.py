@@ -15,7 +15,7 @@ from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
-from commtune.model import Estimand, Phase, PointEvidence, VerificationRecord
+from commtune.model import Phase, PointEvidence, VerificationRecord
 from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence
@@ -137,8 +137,7 @@ def _load_claim(reference: str, db: str | None) -> _Claimed:
         stored.settings.get(name, getattr(Plan, name))
         for name in ("level", "minimum_gain", "tolerance")
     )
-    estimand = Estimand(stored.what.get("estimand", Estimand.MEDIAN))
-    rules = Rules(level, minimum_gain, tolerance, len(claim.sizes), 1.0, estimand=estimand)
+    rules = Rules(level, minimum_gain, tolerance, len(claim.sizes), 1.0, estimand=stored.estimand)
     canaries = list_canaries(db, stored.id, EARLIER, _MOST_RUNS)
     return _Claimed(answer, stored, claim, rules, canaries)
 

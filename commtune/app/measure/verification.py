@@ -20,7 +20,6 @@ from commtune.errors import UserError
 from commtune.formatting import format_count, format_ranks, format_wall_time
 from commtune.model import (
     DEFAULT,
-    Estimand,
     MpiInstallation,
     Phase,
     Profile,
@@ -194,7 +193,7 @@ def _plan_of(stored: CampaignDescription) -> Plan:
         ),
         workload=Workload.of_plain(stored.what["workload"]),
         timing=Timing(**stored.what["timing"]),
-        estimand=Estimand(stored.what.get("estimand", Estimand.MEDIAN)),
+        estimand=stored.estimand,
         seed=stored.seed,
         # A campaign of another site may lack some of these.
         **{name: stored.settings[name] for name in thresholds if name in stored.settings},

@@ -13,13 +13,22 @@ from commtune import wording
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption
-from commtune.model import Backend
+from commtune.model import Backend, Estimand
 
 if TYPE_CHECKING:
     from commtune.app.measure import comparison
 
 #: What ``--json`` has of the runs as it stands.
-_OF_THE_RUNS = ("blocks", "level", "interrupted", "oversubscribed", "repeats", "lost", "failures")
+_OF_THE_RUNS = (
+    "blocks",
+    "level",
+    "estimand",
+    "interrupted",
+    "oversubscribed",
+    "repeats",
+    "lost",
+    "failures",
+)
 #: What is said of a whole comparison; rows of one machine state have intervals of their own.
 _LEVEL = 0.95
 
@@ -124,6 +133,8 @@ def _row_verdict(difference: comparison.Difference) -> str:
 
 def _remarks(found: comparison.PairwiseResult) -> list[str]:
     said = []
+    if found.estimand is not Estimand.MEDIAN:
+        said.append(f"A / B is the ratio of {found.estimand} times, as in the profile's campaign")
     if any(difference.speed != "all" for difference in found.differences):
         said.append(text.each_by_itself(_LEVEL))
     if found.oversubscribed:

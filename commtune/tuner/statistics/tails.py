@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from math import ceil, comb
 from statistics import fmean, median
 
+from commtune.model import FEW_PAIRS
+
 #: A run is slow if it took more than this many times the median of its configuration.
 SLOW = 1.5
 #: The level of the one-sided sign test for more slow runs. It warns and claims nothing, so it is
-#: lenient.
+#: lenient: two beside none. With few pairs, one beside none is enough, since a share of slow runs
+#: that matters may show as one.
 _SLOW_BY_CHANCE = 0.25
+_SLOW_BY_CHANCE_OF_FEW = 0.5
 #: The level of the same test for more failed launches, after which nothing is recommended: five
 #: without one of the default.
 _FAILS_BY_CHANCE = 0.05
@@ -40,7 +44,9 @@ class Tail:
     @property
     def is_heavier(self) -> bool:
         """Whether the candidate has more slow runs than the default, by a lenient sign test."""
-        return _sign_test(self.slow, self.default_slow) <= _SLOW_BY_CHANCE
+        is_few = self.pairs < FEW_PAIRS
+        by_chance = _SLOW_BY_CHANCE_OF_FEW if is_few else _SLOW_BY_CHANCE
+        return _sign_test(self.slow, self.default_slow) <= by_chance
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ class Difference:
     """The difference at one size, in one machine state or over all.
 
     Attributes:
-        a_s, b_s: medians of run medians, seconds; ``None`` without a pair in one machine state.
+        a_s, b_s: medians of run medians, or means of their means, seconds; ``None`` without a
+            pair in one machine state.
         ratio: time of A / time of B: above 1, B is faster.
         faster: the side that is shown to be faster over all states; nothing is claimed from one.
         hidden: the largest difference that isn't ruled out (0.04 is 4 %); ``None`` if unknown.
@@ -70,6 +71,7 @@ class PairwiseResult:
         lost: lost runs by outcome.
         details: why each side's last failed run failed, and the end of its output.
         level: level of each interval.
+        estimand: the quantity whose ratio each is.
         repeats: re-runs because of background load.
         interrupted: whether it was ended before its time.
     """
@@ -79,6 +81,7 @@ class PairwiseResult:
     failures: Mapping[Arm, Mapping[model.Outcome, int]]
     details: Mapping[Arm, tuple[str, str]]
     level: float
+    estimand: model.Estimand
     speeds: MachineStates
     oversubscribed: bool
     repeats: int
@@ -92,6 +95,7 @@ class PairwiseComparison:
 
     Attributes:
         time_s: wall seconds that may be spent.
+        estimand: the quantity whose ratio is estimated.
         level: confidence level of all intervals over all machine states together.
     """
 
@@ -101,6 +105,7 @@ class PairwiseComparison:
     timing: model.Timing
     time_s: float
     reporter: Reporter
+    estimand: model.Estimand = model.Estimand.MEDIAN
     level: float = 0.95
     clock: Callable[[], float] = time.monotonic
     store: InMemoryStore = field(default_factory=InMemoryStore)
@@ -162,7 +167,7 @@ class PairwiseComparison:
             for arm in Arm
         }
         return PairwiseResult(
-            differences=_differences(blocks, speeds, level, self.level),
+            differences=self._estimate_differences(blocks, speeds, level),
             blocks=len(blocks),
             failures={arm: Counter(run.outcome for run in runs) for arm, runs in failed.items()},
             details={
@@ -171,6 +176,7 @@ class PairwiseComparison:
                 if runs
             },
             level=level,
+            estimand=self.estimand,
             speeds=speeds,
             oversubscribed=self._session.is_oversubscribed(),
             repeats=self._session.reruns.count,
@@ -178,34 +184,38 @@ class PairwiseComparison:
             interrupted=interrupted,
         )
 
+    def _estimate_differences(
+        self, blocks: Sequence[Mapping[Arm, model.Run]], speeds: MachineStates, level: float
+    ) -> tuple[Difference, ...]:
+        """Estimates the differences by size, and in each machine state where there are several.
 
-def _differences(
-    blocks: Sequence[Mapping[Arm, model.Run]], speeds: MachineStates, level: float, alone: float
-) -> tuple[Difference, ...]:
-    """Estimates the differences by size, and in each machine state where there are several.
-
-    Args:
-        level: of each interval over all states.
-        alone: level of the intervals in one state, from which nothing is claimed.
-    """
-    worked = [b for b in blocks if all(run.outcome is model.Outcome.OK for run in b.values())]
-    by_size = pair_by_size(blocks, Arm.A, Arm.B, speeds)
-    said = []
-    for size in sorted({m.bytes for b in worked for m in b[Arm.A].measurements}):
-        parts = by_size.get(size, {})
-        said.append(_difference(size, ALL, list(parts.values()), level))
-        for speed, found in sorted(parts.items()):
-            if speed != ALL:
-                said.append(_difference(size, speed, [found], alone))
-    return tuple(said)
+        Args:
+            level: of each interval over all states.
+        """
+        worked = [b for b in blocks if all(run.outcome is model.Outcome.OK for run in b.values())]
+        by_size = pair_by_size(blocks, Arm.A, Arm.B, speeds)
+        said = []
+        for size in sorted({m.bytes for b in worked for m in b[Arm.A].measurements}):
+            parts = by_size.get(size, {})
+            overall = [*parts.values()]
+            said.append(_estimate_difference(size, ALL, overall, level, self.estimand))
+            for speed, found in sorted(parts.items()):
+                # Nothing is claimed from one state, so its level is not corrected.
+                if speed != ALL:
+                    said.append(
+                        _estimate_difference(size, speed, [found], self.level, self.estimand)
+                    )
+        return tuple(said)
 
 
-def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> Difference:
+def _estimate_difference(
+    size: int, speed: str, parts: Sequence[Pairs], level: float, estimand: model.Estimand
+) -> Difference:
     together = join_pairs(parts)
     if not together:
         return Difference(size, speed)
-    a_s, b_s = together.middle_s()
-    ratio = interval_of_ratio(estimate_pairs(parts), level, len(together))
+    a_s, b_s = together.middle_s(estimand)
+    ratio = interval_of_ratio(estimate_pairs(parts, estimand), level, len(together))
     known = ratio.pairs >= model.FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(
         bytes=size,

@@ -27,6 +27,11 @@ def test_a_tail_is_heavier_where_chance_would_rarely_make_it_so(
     assert tail.is_heavier is expected
 
 
+def test_of_few_pairs_a_single_slow_run_counts() -> None:
+    assert measure_tail([times(1, 0, pairs=19)]).is_heavier
+    assert not measure_tail([times(1, 1, pairs=19)]).is_heavier
+
+
 def test_a_slower_machine_state_is_no_tail() -> None:
     fast, slow = times(0, 0), [(2 * a, 2 * b) for a, b in times(1, 0, pairs=8)]
     tail = measure_tail([fast, slow])

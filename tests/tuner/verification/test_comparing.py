@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from commtune.model import (
     DEFAULT,
     FEWEST_PAIRS,
     Configuration,
+    Estimand,
     Operation,
     Outcome,
     RunRequest,
@@ -70,11 +72,12 @@ def machine(**changes: Any) -> Machine:
 
 
 def compare(made: Machine, a: Configuration = DEFAULT, b: Configuration = OTHER,
-            time_s: float = 12.0, seed: str = "1") -> PairwiseResult:  # fmt: skip
+            time_s: float = 12.0, seed: str = "1",
+            estimand: Estimand = Estimand.MEDIAN) -> PairwiseResult:  # fmt: skip
     workload = Workload(Operation.ALLREDUCE, SIZES)
     sides = {Arm.A: a, Arm.B: b}
     contest = PairwiseComparison(
-        made, sides, workload, Timing(), time_s, QuietReporter(), clock=made.clock,
+        made, sides, workload, Timing(), time_s, QuietReporter(), estimand, clock=made.clock,
         store=InMemoryStore(seed),
     )  # fmt: skip
     return contest.run()
@@ -88,6 +91,20 @@ def test_each_size_says_who_is_faster() -> None:
     assert small.ratio.low < 1 / 1.25 < small.ratio.high
     assert large.ratio.low < 1.2 < large.ratio.high
     assert found.level == pytest.approx(0.975)
+
+
+@pytest.mark.parametrize(("estimand", "faster"), [("median", Arm.B), ("mean", Arm.A)])
+def test_slow_runs_count_in_a_comparison_of_mean_times(estimand: str, faster: Arm) -> None:
+    """OTHER is 1.25x faster in most runs, and takes five times as long in one of four."""
+    calls = itertools.count()
+
+    def truth(configuration: Configuration, _: int) -> float:
+        is_slow = configuration == OTHER and next(calls) // len(SIZES) % 4 == 3
+        return 1e-6 * (5.0 if is_slow else 0.8 if configuration == OTHER else 1.0)
+
+    found = compare(Machine(truth, VirtualClock()), time_s=24.0, estimand=Estimand(estimand))
+    assert found.estimand == estimand
+    assert [difference.faster for difference in found.differences] == [faster, faster]
 
 
 def test_sides_swapped_swap_the_answer() -> None:
