@@ -190,6 +190,13 @@ def test_what_is_damaged_is_named_and_the_rest_is_answered(
     assert "second: allreduce" in capsys.readouterr().out
 
 
+def test_a_level_in_percent_is_damage(path: Path, told: list[Damage]) -> None:
+    _damage(path, "campaigns", "settings", '{"level": 95}')
+    damage = "campaigns 1: settings: level: 95 is no level"
+    assert _run("show first", path) == f"the database is damaged: {damage}"
+    assert not told
+
+
 def test_a_profile_is_no_answer_without_all_of_its_evidence(
     path: Path, told: list[Damage]
 ) -> None:
