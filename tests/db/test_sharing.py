@@ -242,6 +242,24 @@ def test_the_same_campaign_with_other_results_is_a_conflict(
         merge(tmp_path / "after", sqlite_url)
 
 
+def test_campaigns_that_swapped_their_names_are_known_again(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    source = f"sqlite:///{tmp_path}/source.db"
+    fill(source, "one", "r1")
+    fill(source, "two", "r2")
+    sharing.create_bundle(tmp_path / "before", db=source)
+    merge(tmp_path / "before", sqlite_url)
+    with closing(open_database(source)) as database, database.write() as connection:
+        for name, new in (("one", "free"), ("two", "one"), ("free", "two")):
+            connection.exec_driver_sql(
+                f"UPDATE campaigns SET name = '{new}' WHERE name = '{name}'"
+            )
+    sharing.create_bundle(tmp_path / "after", db=source)
+    known = [("one@site-a", False), ("two@site-a", False)]
+    assert merge(tmp_path / "after", sqlite_url) == known
+
+
 def test_of_a_bundle_all_is_stored_or_nothing(bundle: Path, sqlite_url: str) -> None:
     fill(sqlite_url, "mine", "r1")  # a run of the same name
     with pytest.raises(UserError, match="another campaign's"):
