@@ -87,6 +87,7 @@ class Settings(TypedDict):
     learned: list[_Learned]
     timing_choice: _TimingChoice
     replayed: str
+    verifies: str
 
 
 class Space(TypedDict):

@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from commtune.db.queries.best import measured_sizes
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.proven import proven_profiles
 from commtune.db.queries.results import find_results
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, NoAnswer, UserError
@@ -152,6 +154,15 @@ def test_facts_know_their_site(bundle: Path, url: str) -> None:
     place = list(results.columns).index("site")
     assert {row[0]: row[place] for row in results} == sites
     assert {one.campaign.name for one in list_recent(0.0, url)} == {"own"}
+
+
+def test_a_verification_stays_one_of_the_other_sites_profile(tmp_path: Path, url: str) -> None:
+    source = f"sqlite:///{tmp_path}/source.db"
+    with opened_store(source) as store:
+        store.open_campaign(replace(record("again"), settings={"verifies": "shm/large"}))
+    sharing.create_bundle(tmp_path / "again", db=source)
+    merge(tmp_path / "again", url)
+    assert [one.settings for one in list_summaries(url)] == [{"verifies": "shm@site-a/large"}]
 
 
 def test_what_another_site_measured_is_no_answer(bundle: Path, sqlite_url: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from commtune.db.bundle.rows import TABLES, Row, read_campaign, to_line
+from commtune.db.settings import rename_verified
 from commtune.db.storage.rows import configuration_row, ensure_row
 from commtune.db.tables import CAMPAIGNS, STACKS, SYSTEMS
 from commtune.errors import UserError
@@ -150,6 +151,9 @@ class _Writer:
             name = f"{values['name']}@{self.site}"
             values |= {"name": name, "site": self.site, "folder": ""}
             values["content_key"] = content_key(values["what"])
+            values["settings"] = rename_verified(
+                values["settings"], lambda of: f"{of}@{self.site}"
+            )
         try:
             done = self.connection.execute(sa.insert(TABLES[table]).values(values))
         except sa.exc.IntegrityError as error:
