@@ -31,7 +31,8 @@ _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
 #: ``usual_s`` for a server that is unreachable: it will be restarted, unlike a held lock.
 UNREACHABLE_WAIT_S = 3600.0
-_ATTEMPT_S = 10.0
+#: How long a single attempt waits for a locked database, and one to open it, seconds.
+ATTEMPT_S = 10.0
 
 ELSEWHERE = "name another database with --db or COMMTUNE_DB"
 _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
@@ -176,7 +177,7 @@ def busy_s() -> float:
     Raises:
         UserError: as for ``wait_s``.
     """
-    return min(_ATTEMPT_S, wait_s())
+    return min(ATTEMPT_S, wait_s())
 
 
 def sqlite_path(url: str) -> Path | None:
