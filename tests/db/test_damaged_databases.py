@@ -186,6 +186,8 @@ def test_what_is_damaged_is_named_and_the_rest_is_answered(
     for command in ("show first", "report first", "cancel first"):
         assert _run(command, path) == f"the database is damaged: {damage}"
     assert told == []  # what an error says is not told beside it
+    assert {one.campaign for one in best_at_size("allreduce", 8, {}, db=str(path))} == {"second"}
+    assert [str(one) for one in told] == [damage]
     assert _run("show second", path) == ""
     assert "second: allreduce" in capsys.readouterr().out
 
