@@ -36,7 +36,13 @@ class Time(float):
     least, most = 1e-10, 1e9
 
 
-_BOUNDED = (Moment, Seconds, Time)
+class Level(float):
+    """A confidence level, above 0 and below 1."""
+
+    least, most = math.nextafter(0.0, 1.0), math.nextafter(1.0, 0.0)
+
+
+_BOUNDED = (Moment, Seconds, Time, Level)
 _WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text",
           bytes: "bytes"}  # fmt: skip
 _MOST_SHOWN = 40
@@ -171,7 +177,7 @@ def _scalar(kind: type) -> Check:
     return check
 
 
-def _bounded(kind: type[Moment] | type[Seconds] | type[Time]) -> Check:
+def _bounded(kind: type[Moment] | type[Seconds] | type[Time] | type[Level]) -> Check:
     number = _scalar(float)
 
     def check(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from commtune.db.codec import load_plain
@@ -90,6 +91,13 @@ def results_pages(
     while after is not None:
         path = f"/campaigns/{quote_part(campaign)}/results"
         told = ask_service(url, path, after=after, newest=newest, limit=limit)
-        page = read_answer(url, lambda told=told: load_plain(ResultsPage, told))  # type: ignore[misc]
+        page = read_answer(url, partial(_read_page, told, after))
         yield page
         after = page.next
+
+
+def _read_page(told: Any, after: int) -> ResultsPage:
+    page: ResultsPage = load_plain(ResultsPage, told)
+    if page.next is not None and page.next <= after:
+        raise ValueError(f"behind run {after} it names {page.next} as the next page")
+    return page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from commtune.model import Configuration
@@ -27,3 +27,11 @@ def learned_configurations(settings: Mapping[str, Any]) -> dict[Configuration, s
     """Returns configurations that a campaign tried first, with the campaigns that proved them."""
     found = settings.get("learned") or ()
     return {Configuration(one["tried"]): str(one["campaign"]) for one in found}
+
+
+def rename_verified(
+    settings: Mapping[str, Any], rename: Callable[[str], str]
+) -> Mapping[str, Any]:
+    """Returns settings in which the campaign whose profile they verify, if any, is renamed."""
+    campaign, _, profile = (settings.get("verifies") or "").partition("/")
+    return {**settings, "verifies": f"{rename(campaign)}/{profile}"} if profile else settings

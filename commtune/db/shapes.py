@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypedDict
 
-from commtune.db.checked_values import Moment, Seconds, Time
+from commtune.db.checked_values import Level, Moment, Seconds, Time
 from commtune.model import (
     Aggressor,
     Conditions,
@@ -70,7 +70,7 @@ class Settings(TypedDict):
     """Documents in ``campaigns.settings``."""
 
     budget: dict[str, float | None]
-    level: float
+    level: Level
     minimum_gain: float
     tolerance: float
     mpi: str
@@ -87,6 +87,7 @@ class Settings(TypedDict):
     learned: list[_Learned]
     timing_choice: _TimingChoice
     replayed: str
+    verifies: str
 
 
 class Space(TypedDict):
@@ -139,8 +140,9 @@ _NAMES: Mapping[Any, str] = {
         profile_id runs runs_ok seed sessions stack_id system_id trial trial_id verifications""",
     int | None: "batch block bytes exit_code nodes ranks samples wrong wrong_elements",
     bool: "is_damaged is_guard oversubscribed simulated",
-    float: "algbw busbw high level low minimum_gain node_hours ratio session_spread share",
+    float: "algbw busbw high low minimum_gain node_hours ratio session_spread share",
     float | None: "algbw_bytes_per_s busbw_bytes_per_s other_load",
+    Level: "level",
     Moment: "created heartbeat last_run prepared_at since",
     Moment | None: "ended_at finished last_verified started_at",
     Seconds | None: "canary_after_s canary_s end_s first_call_s wall_s",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from commtune import process_trees
@@ -19,14 +20,18 @@ from commtune.tuner.ports import Reporter
 _T = TypeVar("_T")
 
 
-def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
+def when_usable(attempt: Callable[[BusyRetry], _T], say: Callable[[str], None]) -> _T:
     """Returns what the attempt returns; reports and repeats it while the database's disk is full.
 
     In a job of ``submit``, also while the database server doesn't answer, as nobody is there to
     restart it. Elsewhere the URL may be wrong, and a user waits.
+
+    Args:
+        attempt: gets the patience with a database that another program holds.
     """
     server_s = wait_s(UNREACHABLE_WAIT_S) if KEY_VARIABLE in os.environ else 0.0
-    return BusyRetry(wait_s(), say, server_s).with_faults(attempt)
+    patience = BusyRetry(wait_s(), say, server_s)
+    return patience.with_faults(partial(attempt, patience))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from commtune.commands.campaigns import results
 from commtune.commands.profiles import best, use
 from commtune.db.connection.location import shown_url
 from commtune.db.connection.service import with_token
+from commtune.db.queries.results import COLUMNS
 from commtune.errors import CommtuneError, DatabaseFault, NoAnswer, UnknownName, UserError
 from commtune.service.server import Place
 
@@ -255,6 +256,17 @@ def test_results_without_a_column_are_of_another_version() -> None:
         pytest.raises(DatabaseFault, match="another version of commtune, 1 "),
     ):
         ct.open_store(address, token=TOKEN).results("night").rows()
+
+
+def test_a_page_that_is_its_own_next_one_ends_the_reading() -> None:
+    page = {"campaign_id": 1, "newest": 9, "variables": [], "columns": [*COLUMNS], "rows": []}
+    served = json.dumps(page | {"next": 7, "version": "1"}).encode()
+    with (
+        web_server(200, _JSON, served) as (address, seen),
+        pytest.raises(DatabaseFault, match="behind run 7 it names 7 as the next page"),
+    ):
+        ct.open_store(address, token=TOKEN).results("night").rows()
+    assert len(seen) < 10
 
 
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

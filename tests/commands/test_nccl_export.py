@@ -15,6 +15,7 @@ from components import require_component
 from module_systems import MODULE_SHELLS, environment_after, modules_line, require_system
 from nccl_rules import KIB, LARGE, SMALL, export_nccl_rules, store_nccl_campaign
 from nccl_traces import trace_log
+from quiet import QuietReporter
 from stores import opened_store
 
 from commtune.app.measure import benchmarking
@@ -26,7 +27,12 @@ from commtune.app.profiles.rule_files import (
     read_rules,
     write_rules,
 )
-from commtune.app.profiles.rule_verification import RuleProof, load_plugin, prove_rules
+from commtune.app.profiles.rule_verification import (
+    RuleProof,
+    load_plugin,
+    prove_rules,
+    verify_rules,
+)
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.setup.installation import build_tuner
 from commtune.db.queries.profiles import find_profiles
@@ -107,6 +113,24 @@ def test_a_file_with_a_profile_that_was_withdrawn_since_says_so(tmp_path: Path) 
         store.add_verification(1, found)
     with pytest.raises(UserError, match=rf"; {large.name} was withdrawn \(verified .*: worse"):
         read_rules(file, db=url)
+
+
+def test_a_file_of_which_all_was_withdrawn_is_refused_before_anything_is_built(
+    tmp_path: Path,
+) -> None:
+    url = store_nccl_campaign(tmp_path, {**SMALL}, {**SMALL}, {**LARGE})
+    file = tmp_path / "rules.csv"
+    write_rules(prepare_rules("one", "nccl-tuner", db=url), file)
+    with opened_store(url) as store:
+        for one in find_profiles(url):
+            found = given.verification(
+                profile=one.name,
+                configuration=one.configuration,
+                finding=VerificationVerdict.WORSE,
+            )
+            store.add_verification(1, found)
+    with pytest.raises(ExportRefused, match=r"was withdrawn \(verified .*: worse"):
+        verify_rules(file, db=url, mpi="/nowhere", reporter=QuietReporter())
 
 
 def test_a_site_gets_the_plugin_beside_the_rules(tmp_path: Path) -> None:

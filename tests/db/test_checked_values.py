@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 import pytest
 
 from commtune.db.checked_values import (
+    Level,
     Moment,
     Seconds,
     Time,
@@ -48,6 +49,8 @@ _SOUND: list[tuple[Any, Any]] = [
     (Seconds, 1e9),
     (Time, 1e-10),
     (Time, 1e9),
+    (Level, 0.95),
+    (Level, 1 - 1e-15),
     (list[int], []),
     (list[int], [1, 2]),
     (tuple[float, ...], [1.0]),
@@ -76,6 +79,9 @@ _DAMAGED: list[tuple[Any, Any, str]] = [
     (Seconds, math.inf, "inf is no seconds"),
     (Time, 0, "0 is no time"),
     (Time, 9e-11, "9e-11 is no time"),
+    (Level, 95, "95 is no level"),
+    (Level, 0, "0 is no level"),
+    (Level, 1.0, "1.0 is no level"),
     (list[int], {"a": 1}, "{'a': 1} is not a list"),
     (list[int], 5, "5 is not a list"),
     (list[int], [1, "2"], "'2' is not a whole number"),
@@ -110,6 +116,7 @@ def test_a_column_of_sound_numbers_and_words_needs_no_second_look() -> None:
         (Seconds, [0, 1e9]),
         (Moment, [0.0, 253402300800.0]),
         (Time, [1e-10, 1e9]),
+        (Level, [0.95, 0.999]),
         (float, []),
         (int | None, [None, 1]),
     ]

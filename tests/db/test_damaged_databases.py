@@ -186,8 +186,17 @@ def test_what_is_damaged_is_named_and_the_rest_is_answered(
     for command in ("show first", "report first", "cancel first"):
         assert _run(command, path) == f"the database is damaged: {damage}"
     assert told == []  # what an error says is not told beside it
+    assert {one.campaign for one in best_at_size("allreduce", 8, {}, db=str(path))} == {"second"}
+    assert [str(one) for one in told] == [damage]
     assert _run("show second", path) == ""
     assert "second: allreduce" in capsys.readouterr().out
+
+
+def test_a_level_in_percent_is_damage(path: Path, told: list[Damage]) -> None:
+    _damage(path, "campaigns", "settings", '{"level": 95}')
+    damage = "campaigns 1: settings: level: 95 is no level"
+    assert _run("show first", path) == f"the database is damaged: {damage}"
+    assert not told
 
 
 def test_a_profile_is_no_answer_without_all_of_its_evidence(

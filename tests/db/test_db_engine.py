@@ -183,7 +183,7 @@ def test_an_attempt_waits_no_longer_than_asked(
 ) -> None:
     monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.3")
     # So long it would take whatever was asked, and no test may take that.
-    monkeypatch.setattr(location, "_ATTEMPT_S", 1e6)
+    monkeypatch.setattr(location, "ATTEMPT_S", 1e6)
     path = tmp_path / "commtune.db"
     open_database(f"sqlite:///{path}").close()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:

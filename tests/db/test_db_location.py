@@ -64,6 +64,18 @@ def test_a_path_is_an_sqlite_file(
     assert sqlite_path(database_url(str(tmp_path / name))) == tmp_path / name
 
 
+def test_a_path_like_a_url_with_settings_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a?b=1.db", str(tmp_path / "x?y=1" / "commtune.db")):
+        monkeypatch.delenv("COMMTUNE_DB", raising=False)
+        with pytest.raises(UserError, match=r"has '\?' and a word with '='"):
+            database_url(name)
+        monkeypatch.setenv("COMMTUNE_DB", name)
+        with pytest.raises(UserError, match=r"has '\?' and a word with '='"):
+            database_url(None)
+
+
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql"])
 def test_postgresql_means_the_driver_that_is_installed(scheme: str) -> None:
     assert database_url(f"{scheme}://ann@db/x") == "postgresql+psycopg://ann@db/x"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -37,14 +38,15 @@ connection.execute("ROLLBACK")
 @pytest.fixture
 def file(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """An SQLite file whose single attempts to write are short."""
-    monkeypatch.setattr(location, "_ATTEMPT_S", 0.1)
+    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
     with opened_store(sqlite_url) as store:
         yield store.database
 
 
-def holder(database: Database) -> subprocess.Popen[str]:
+def holder(database: Database | Path) -> subprocess.Popen[str]:
     """Another process that holds the file for writing until it gets a line."""
-    arguments = [sys.executable, "-c", HOLDER, str(database.engine.url.database)]
+    path = database if isinstance(database, Path) else database.engine.url.database
+    arguments = [sys.executable, "-c", HOLDER, str(path)]
     child = subprocess.Popen(
         arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
@@ -72,6 +74,39 @@ def test_a_write_waits_for_another_program_and_says_so_once(
     assert [summary.name for summary in given.summaries_of(store)] == ["shm"]
     assert len(said) == 1
     assert "is busy: another program writes; waiting for it, at most 300 s" in said[0]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_to_open_a_file_waits_for_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
+    path, said = tmp_path / "commtune.db", list[str]()
+    if not is_new:
+        open_database(f"sqlite:///{path}").close()
+    child = holder(path)
+
+    def say(words: str) -> None:
+        said.append(words)
+        child.communicate("\n")
+
+    open_database(f"sqlite:///{path}", BusyRetry(60, say)).close()
+    assert len(said) == 1 and said[0].endswith(
+        "another program writes; waiting for it, at most 60 s"
+    )
+
+
+def test_to_open_a_file_waits_as_long_as_a_variable_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "60")
+    child = holder(tmp_path / "commtune.db")
+    assert child.stdin
+    timer = threading.Timer(1.0, child.communicate, ["\n"])
+    timer.start()
+    open_database(f"sqlite:///{tmp_path}/commtune.db").close()
+    timer.join()
 
 
 def test_a_write_gives_up_in_words_and_can_be_made_again(file: Database) -> None:

@@ -50,7 +50,7 @@ def test_who_handles_it_can_write(sqlite_store: Store) -> None:
 def test_a_wait_for_another_program_can_be_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(location, "_ATTEMPT_S", 0.1)
+    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
     said: list[str] = []
 
     def struck(message: str) -> None:

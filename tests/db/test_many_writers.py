@@ -23,11 +23,13 @@ import sys
 sys.path[:0] = sys.argv[3:]
 import database_values as given
 from test_many_writers import _RUNS, result_of
+from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import open_database
+from commtune.db.connection.location import wait_s
 from commtune.db.storage.store import Store
 
 url, writer = sys.argv[1], int(sys.argv[2])
-store = Store(open_database(url))
+store = Store(open_database(url, BusyRetry(wait_s())))
 number = store.begin(given.campaign(f"campaign{writer}"))[0].id
 store.add_trial(number, 1, given.TUNED, "user")
 print("begun", flush=True)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from commtune.db.queries.best import measured_sizes
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.proven import proven_profiles
 from commtune.db.queries.results import find_results
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, NoAnswer, UserError
@@ -154,6 +156,15 @@ def test_facts_know_their_site(bundle: Path, url: str) -> None:
     assert {one.campaign.name for one in list_recent(0.0, url)} == {"own"}
 
 
+def test_a_verification_stays_one_of_the_other_sites_profile(tmp_path: Path, url: str) -> None:
+    source = f"sqlite:///{tmp_path}/source.db"
+    with opened_store(source) as store:
+        store.open_campaign(replace(record("again"), settings={"verifies": "shm/large"}))
+    sharing.create_bundle(tmp_path / "again", db=source)
+    merge(tmp_path / "again", url)
+    assert [one.settings for one in list_summaries(url)] == [{"verifies": "shm@site-a/large"}]
+
+
 def test_what_another_site_measured_is_no_answer(bundle: Path, sqlite_url: str) -> None:
     merge(bundle, sqlite_url)
     with pytest.raises(NoAnswer) as refused:
@@ -240,6 +251,24 @@ def test_the_same_campaign_with_other_results_is_a_conflict(
     sharing.create_bundle(tmp_path / "after", db=source)
     with pytest.raises(UserError, match="already here, with other runs or results"):
         merge(tmp_path / "after", sqlite_url)
+
+
+def test_campaigns_that_swapped_their_names_are_known_again(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    source = f"sqlite:///{tmp_path}/source.db"
+    fill(source, "one", "r1")
+    fill(source, "two", "r2")
+    sharing.create_bundle(tmp_path / "before", db=source)
+    merge(tmp_path / "before", sqlite_url)
+    with closing(open_database(source)) as database, database.write() as connection:
+        for name, new in (("one", "free"), ("two", "one"), ("free", "two")):
+            connection.exec_driver_sql(
+                f"UPDATE campaigns SET name = '{new}' WHERE name = '{name}'"
+            )
+    sharing.create_bundle(tmp_path / "after", db=source)
+    known = [("one@site-a", False), ("two@site-a", False)]
+    assert merge(tmp_path / "after", sqlite_url) == known
 
 
 def test_of_a_bundle_all_is_stored_or_nothing(bundle: Path, sqlite_url: str) -> None:

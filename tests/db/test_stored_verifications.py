@@ -13,6 +13,7 @@ from best_rows import best_profiles
 from sqlalchemy import text
 from stores import opened_store
 
+from commtune.app.campaigns.stored import rename_campaign
 from commtune.app.profiles.use import export_profile
 from commtune.db.queries import profiles
 from commtune.db.queries.profiles import find_profiles, load_profile
@@ -73,6 +74,18 @@ def test_a_profile_that_was_found_harmful_or_useless_is_withdrawn(
     store.add_verification(campaign, replace(found, finding=VerificationVerdict.HOLDS))
     (row,) = best_profiles(url, "allreduce", 4096, **asked)
     assert (row.verdict, row.note) == ("faster", "steady")
+
+
+def test_a_verification_with_a_campaign_of_its_own_follows_the_name_of_what_it_verifies(
+    url: str, store: Store
+) -> None:
+    for name, verified in (("shm", ""), ("one", "shm/large"), ("other", "shm2/large")):
+        store.open_campaign(given.campaign(name, settings={"verifies": verified, "mpi": name}))
+    rename_campaign("shm", "night", url)
+    found = {one.name: one.settings for one in list_summaries(url)}
+    assert found["one"] == {"verifies": "night/large", "mpi": "one"}
+    assert found["other"] == {"verifies": "shm2/large", "mpi": "other"}
+    assert found["night"] == {"verifies": "", "mpi": "shm"}
 
 
 def test_a_likely_profile_says_that_it_holds(url: str, store: Store) -> None:

@@ -32,7 +32,7 @@ def _all_is_stored(commtune: CommandLine) -> None:
 
 #: SQLite itself waits ten seconds in each attempt to write: here half a second.
 _IMPATIENT = (
-    "from commtune.db.connection import location; location._ATTEMPT_S = 0.5; "
+    "from commtune.db.connection import location; location.ATTEMPT_S = 0.5; "
     "from commtune.cli import main; main()"
 )
 

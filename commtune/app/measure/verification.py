@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from commtune.app.measure.past_verifications import measure_session_spread
@@ -280,7 +281,7 @@ def _measure(
     take_over: bool,
 ) -> Verification:
     with (
-        opened_database(db) as opened,
+        campaign_control.when_usable(partial(opened_database, db), reporter.say) as opened,
         campaign_control.held_campaign(opened, task.record, reporter, take_over=take_over) as held,
     ):
         store, campaign_id = held

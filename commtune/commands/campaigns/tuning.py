@@ -63,7 +63,7 @@ def run_campaign(
     """
     grid = None if replay is None else load_grid(replay)
     spec, mpi_found = campaign_control.when_usable(
-        partial(_campaign, campaign, document, grid, database_url(db)),
+        lambda _: _campaign(campaign, document, grid, database_url(db)),
         _say_at_once,
     )
     result = _tune(spec, mpi_found, grid, db, take_over=take_over)

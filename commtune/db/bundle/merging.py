@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from commtune.db.bundle.rows import TABLES, Row, read_campaign, to_line
+from commtune.db.settings import rename_verified
 from commtune.db.storage.rows import configuration_row, ensure_row
 from commtune.db.tables import CAMPAIGNS, STACKS, SYSTEMS
 from commtune.errors import UserError
@@ -101,17 +102,20 @@ def _stored_name(
     same = (CAMPAIGNS.c.site == site, CAMPAIGNS.c.created == values["created"])
     known = (CAMPAIGNS.c.name == name) | sa.and_(*same)
     query = sa.select(CAMPAIGNS.c.id, CAMPAIGNS.c.name).where(known)
-    found = connection.execute(query).first()
-    if found is None:
+    # Two if the other site has since given this campaign the name that another one had.
+    found = connection.execute(query.order_by(CAMPAIGNS.c.name == name)).all()
+    if not found:
         return ""
-    stored = Digest()
-    for row in read_campaign(connection, found.id):
-        stored.add(*row)
-    if str(stored) == digest:
-        return str(found.name)
+    for one in found:
+        stored = Digest()
+        for row in read_campaign(connection, one.id):
+            stored.add(*row)
+        if str(stored) == digest:
+            return str(one.name)
+    stands = found[0].name
     raise UserError(
-        f"campaign {found.name} is already here, with other runs or results than in the bundle",
-        hint=f"to take the bundle's: commtune delete {found.name}, then merge again",
+        f"campaign {stands} is already here, with other runs or results than in the bundle",
+        hint=f"to take the bundle's: commtune delete {stands}, then merge again",
     )
 
 
@@ -147,6 +151,9 @@ class _Writer:
             name = f"{values['name']}@{self.site}"
             values |= {"name": name, "site": self.site, "folder": ""}
             values["content_key"] = content_key(values["what"])
+            values["settings"] = rename_verified(
+                values["settings"], lambda of: f"{of}@{self.site}"
+            )
         try:
             done = self.connection.execute(sa.insert(TABLES[table]).values(values))
         except sa.exc.IntegrityError as error:

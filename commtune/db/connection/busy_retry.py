@@ -55,7 +55,7 @@ class BusyRetry:
         while True:
             try:
                 done = attempt()
-            except OperationalError as error:
+            except (OperationalError, sqlite3.OperationalError) as error:
                 waited_s = time.monotonic() - began
                 if not _is_busy(error):
                     raise
@@ -126,14 +126,14 @@ def _pause(seconds: float) -> None:
         time.sleep(seconds)
 
 
-def _is_busy(error: OperationalError) -> bool:
-    code = getattr(error.orig, "sqlite_errorcode", None)
+def _is_busy(error: OperationalError | sqlite3.OperationalError) -> bool:
+    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
     # The low byte is the primary result code, the others make it an extended one.
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _given_up(error: OperationalError, shown: str, waited_s: float) -> DatabaseFault:
-    fault = explain_fault(str(error.orig), shown, transient=True)
+def _given_up(error: Exception, shown: str, waited_s: float) -> DatabaseFault:
+    fault = explain_fault(str(getattr(error, "orig", error)), shown, transient=True)
     return DatabaseFault(
         f"{fault.message}; waited for {waited_s:.0f} s",
         hint="end the program that holds it, a backup or an open sqlite3 shell perhaps",

@@ -125,25 +125,35 @@ def _file_of(url: URL) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def open_database(url: str) -> Database:
+def open_database(url: str, patience: BusyRetry | None = None) -> Database:
     """Opens a database for reading and writing; an empty or missing one gets its tables first.
 
     Args:
         url: an SQLAlchemy URL from ``database_url``.
+        patience: the retries while another program holds the database; without them it is tried
+            for ten seconds, or those in COMMTUNE_DB_WAIT.
 
     Raises:
         DatabaseFault: it can't be reached or written, is not commtune's, or has another schema.
     """
+    shown = location.shown_url(url)
     with _faults(url):
         engine = _engine(url)
-        try:
+
+        def prepare() -> list[str]:
             warnings = _settle_journal(engine)
-            if not _is_ready(engine, location.shown_url(url)):
+            if not _is_ready(engine, shown):
                 _migrate(url, only_empty=True)
+            return warnings
+
+        try:
+            # SQLite itself does not wait for another program to change a file's journal mode.
+            patience = patience or BusyRetry(location.wait_s(location.ATTEMPT_S))
+            warnings = patience.with_busy(prepare, shown)
         except BaseException:
             engine.dispose()
             raise
-    return Database(engine, location.shown_url(url), tuple(warnings), _file_of(engine.url))
+    return Database(engine, shown, tuple(warnings), _file_of(engine.url))
 
 
 def open_readable(url: str) -> Database:
@@ -179,8 +189,9 @@ def upgrade_database(url: str) -> None:
     Raises:
         DatabaseFault: it can't be reached or written, or is not commtune's.
     """
+    patience = BusyRetry(location.wait_s(location.ATTEMPT_S))
     with _faults(url):
-        _migrate(url, only_empty=False)
+        patience.with_busy(partial(_migrate, url, only_empty=False), location.shown_url(url))
 
 
 @contextmanager

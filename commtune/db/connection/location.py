@@ -31,7 +31,8 @@ _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
 #: ``usual_s`` for a server that is unreachable: it will be restarted, unlike a held lock.
 UNREACHABLE_WAIT_S = 3600.0
-_ATTEMPT_S = 10.0
+#: How long a single attempt waits for a locked database, and one to open it, seconds.
+ATTEMPT_S = 10.0
 
 ELSEWHERE = "name another database with --db or COMMTUNE_DB"
 _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
@@ -44,6 +45,8 @@ _REVISION = re.compile(r"r\d{4}")
 _NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
 #: A libpq connection string of keywords: ``host=db password=x dbname=y``.
 _KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
+#: A question mark that no name=value follows is part of a file's name.
+_QUERY = re.compile(r"\?\w+=")
 _TOKEN_IN_ADDRESS = re.compile(r"(https?|unix)://[^/]*@")
 _SECRET = re.compile(
     r"([?&](?:options|password|sslpassword|passwd|pwd|token)=)([^&]*)", re.IGNORECASE
@@ -81,7 +84,13 @@ def database_url(option: str | None) -> str:
                 f"the database URL begins with {scheme[0]} and not with {scheme[1]}://",
                 hint=f"write {scheme[1]}://{rest}, or for a file: ./{scheme[0]}...",
             )
-        return f"sqlite:///{_absolute(chosen)}"
+        path = _absolute(chosen)
+        if _QUERY.search(str(path)):
+            raise UserError(
+                f"the database's name {path} has '?' and a word with '=', as only URLs do",
+                hint="give the file another name, or write sqlite:////path/commtune.db?...",
+            )
+        return f"sqlite:///{path}"
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
 
 
@@ -168,7 +177,7 @@ def busy_s() -> float:
     Raises:
         UserError: as for ``wait_s``.
     """
-    return min(_ATTEMPT_S, wait_s())
+    return min(ATTEMPT_S, wait_s())
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -180,8 +189,7 @@ def sqlite_path(url: str) -> Path | None:
     scheme, _, rest = url.partition("://")
     if scheme.partition("+")[0] != "sqlite":
         return None
-    # A question mark that no name=value follows is part of the file's name.
-    name = re.split(r"\?\w+=", rest, maxsplit=1)[0].removeprefix("/")
+    name = _QUERY.split(rest, maxsplit=1)[0].removeprefix("/")
     if name in ("", ":memory:") or not rest.startswith("/"):
         raise DatabaseFault(
             f"the database URL {shown_url(url)} names no file",

@@ -13,6 +13,7 @@ from commtune.db.codec import list_differences, to_json_value
 from commtune.db.lock_owner import LockOwner
 from commtune.db.locks import acquire_lock, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
+from commtune.db.settings import rename_verified
 from commtune.db.storage.jobs import list_open_jobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
@@ -96,7 +97,7 @@ def update_campaign(connection: Connection, campaign_id: int, spec: CampaignReco
 
 
 def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None:
-    """Gives a campaign another name.
+    """Gives a campaign another name, also where verifications of its profiles have it.
 
     Raises:
         UserError: another campaign has it, or some of its jobs are not over.
@@ -105,7 +106,15 @@ def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None
     require_idle(connection, campaign_id, "renamed")
     if connection.execute(select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.name == name)).first():
         raise UserError(f"campaign {name} already exists", hint="choose another name")
-    connection.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id).values(name=name))
+    this = CAMPAIGNS.c.id == campaign_id
+    before = connection.execute(select(CAMPAIGNS.c.name).where(this)).scalar_one()
+    connection.execute(update(CAMPAIGNS).where(this).values(name=name))
+    asked = select(CAMPAIGNS.c.id, CAMPAIGNS.c.settings)
+    for one in sound_rows(connection, asked, "campaigns", tell=lambda _: None):
+        settings = rename_verified(one.settings, lambda of: name if of == before else of)
+        if settings != one.settings:
+            those = update(CAMPAIGNS).where(CAMPAIGNS.c.id == one.id)
+            connection.execute(those.values(settings=settings))
 
 
 def delete_campaign(connection: Connection, campaign_id: int) -> None:
