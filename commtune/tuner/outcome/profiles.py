@@ -142,7 +142,8 @@ def _profile(
     slow = describe_slow_runs(comparison.tails.get(part.configuration, {}), part.sizes)
     mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
     failed = describe_failures(comparison.failures.get(part.configuration))
-    return replace(made, note="; ".join(filter(None, (mean, failed, slow, contribution))))
+    said = (describe_suspect_speedups(points), mean, failed, slow, contribution)
+    return replace(made, note="; ".join(filter(None, said)))
 
 
 def _contributions(
@@ -221,6 +222,19 @@ def _conditions(plan: Plan) -> Conditions:
     return Conditions(
         plan.beside, workload.emulated_nodes, plan.timing.said, workload.pattern, estimand
     )
+
+
+#: Speedups from here on are suspect. They occur, where the default takes the wrong network.
+_SUSPECT = 100.0
+
+
+def describe_suspect_speedups(points: Sequence[PointEvidence]) -> str:
+    """Describes speedups that are more likely a fault of the benchmark; empty without any."""
+    sizes = sorted({point.bytes for point in points if point.gain.ratio >= _SUSPECT})
+    if not sizes:
+        return ""
+    at = ", ".join(map(format_size, sizes))
+    return f"{_SUSPECT:.0f}x or more at {at}: see whether the benchmark still does its work"
 
 
 def describe_failures(found: FailedLaunches | None) -> str:

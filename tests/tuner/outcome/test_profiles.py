@@ -1,7 +1,8 @@
-"""The confidence level that a profile states."""
+"""What a profile states of itself: its confidence level, and speedups that are too good."""
 
 from __future__ import annotations
 
+from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unknown
 
 from commtune.tuner.confirmation.comparison import Comparison
@@ -15,3 +16,11 @@ def test_the_defaults_is_that_of_no_candidate_that_is_surer() -> None:
     kept, gained = recommend_profiles(plan(), Comparison(points, {}, levels, {}), {})
     assert kept.configuration.is_default
     assert (kept.level, gained.level) == (0.999, 0.999)
+
+
+def test_a_speedup_of_a_hundred_asks_to_look_at_the_benchmark() -> None:
+    points = [point(SIZES[0], 101.0, 90.0, 120.0), *map(faster, SIZES[1:])]
+    (profile,) = recommend_profiles(plan(), comparison({A: points}), {})
+    assert profile.note.startswith("100x or more at 8 B: see whether the benchmark still does")
+    (profile,) = recommend_profiles(plan(), comparison({A: [*map(faster, SIZES)]}), {})
+    assert profile.note == ""
