@@ -31,7 +31,7 @@ MISSING = "a program is missing"
 #: Messages of the C library, shells, Open MPI and our benchmark when a disk is full or no process
 #: can be created, and when a shell finds no program. Not "Too many open files" of one process,
 #: "Cannot allocate memory" and "Input/output error": settings can cause them by more sockets,
-#: larger buffers, or a transport that fails (UCX). If it was the machine, the default fails as well.
+#: larger buffers, or a transport that fails (UCX). If it's the machine, the default fails as well.
 _MACHINE_FAULTS = {
     "a disk is full": r"No space left on device|Disk quota exceeded|can't write a record",
     "no process can be started": (

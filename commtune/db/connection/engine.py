@@ -167,7 +167,9 @@ def open_readable(url: str) -> Database:
 
 def _reading_engine(path: Path) -> Engine:
     engine = create_engine(
-        "sqlite://", creator=lambda: connect_for_reading(path), poolclass=NullPool
+        URL.create("sqlite", database=str(path)),
+        creator=lambda: connect_for_reading(path),
+        poolclass=NullPool,
     )
     _set_up_sqlite(engine, careful=False, foreign_keys=False)
     return engine
