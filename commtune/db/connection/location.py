@@ -41,7 +41,7 @@ _MOST_CHARACTERS = 4096
 
 _REVISION = re.compile(r"r\d{4}")
 #: URLs that lack a slash, such as ``postgresql:/user@host``.
-_NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
+_NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?", re.I)
 #: A libpq connection string of keywords: ``host=db password=x dbname=y``.
 _KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
 _TOKEN_IN_ADDRESS = re.compile(r"(https?|unix)://[^/]*@")
@@ -76,13 +76,17 @@ def database_url(option: str | None) -> str:
                 hint="write postgresql://USER@HOST:PORT/NAME, with the password in ~/.pgpass",
             )
         if scheme := _NEARLY_URL.match(chosen):
-            rest = f"/{chosen.partition(':')[2]}" if scheme[1] == "sqlite" else "..."
+            wanted = scheme[1].lower()
+            rest = f"/{chosen.partition(':')[2]}" if wanted == "sqlite" else "..."
             raise UserError(
-                f"the database URL begins with {scheme[0]} and not with {scheme[1]}://",
-                hint=f"write {scheme[1]}://{rest}, or for a file: ./{scheme[0]}...",
+                f"the database URL begins with {scheme[0]} and not with {wanted}://",
+                hint=f"write {wanted}://{rest}, or for a file: ./{scheme[0]}...",
             )
         return f"sqlite:///{_absolute(chosen)}"
-    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
+    scheme, _, rest = chosen.partition("://")
+    scheme = scheme.lower()
+    driver = "postgresql+psycopg" if scheme in ("postgres", "postgresql") else scheme
+    return f"{driver}://{rest}"
 
 
 def _absolute(written: str) -> Path:
@@ -175,7 +179,7 @@ def sqlite_path(url: str) -> Path | None:
     """Returns the file of an SQLite URL; ``None`` for other databases.
 
     Raises:
-        DatabaseFault: the URL names no file.
+        UserError: the URL names no file.
     """
     scheme, _, rest = url.partition("://")
     if scheme.partition("+")[0] != "sqlite":
@@ -183,7 +187,7 @@ def sqlite_path(url: str) -> Path | None:
     # A question mark that no name=value follows is part of the file's name.
     name = re.split(r"\?\w+=", rest, maxsplit=1)[0].removeprefix("/")
     if name in ("", ":memory:") or not rest.startswith("/"):
-        raise DatabaseFault(
+        raise UserError(
             f"the database URL {shown_url(url)} names no file",
             hint="write sqlite:////absolute/path/commtune.db, or just the path",
         )
