@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -22,6 +23,12 @@ from commtune.documents.files import writing_file
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 from commtune.paths import exists
 
+#: Errors of SQLite that only the copy can have; of a limit on the size of files it says no more.
+_OF_WRITING = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR_WRITE: errno.EIO,
+    sqlite3.SQLITE_IOERR_FSYNC: errno.EIO,
+}
 _SHARED = ("systems", "stacks", "configurations")
 
 
@@ -59,9 +66,10 @@ def back_up(url: str, target: Path) -> None:
     """Writes a consistent copy of an SQLite database, even while others write to it.
 
     Raises:
-        UserError: the database is on a server, or the target exists or can't be written.
+        UserError: the database is on a server, or the target exists or its path is wrong.
         NoAnswer: there is no database.
         DatabaseFault: it can't be read.
+        EnvironmentFault: the target can't be written.
     """
     source = _sqlite_file(url, f"pg_dump --format=custom --file={target} {_for_libpq(url)}")
     if exists(target):
@@ -73,9 +81,14 @@ def back_up(url: str, target: Path) -> None:
             _new_file(target) as partial,
             closing(sqlite3.connect(partial)) as copy,
         ):
-            stored.backup(copy)
-            # Without a write-ahead log, the copy is a single file.
-            copy.execute("PRAGMA journal_mode=delete")
+            try:
+                stored.backup(copy)
+                # Without a write-ahead log, the copy is a single file.
+                copy.execute("PRAGMA journal_mode=delete")
+            except sqlite3.OperationalError as error:
+                if code := _OF_WRITING.get(error.sqlite_errorcode):
+                    raise OSError(code, os.strerror(code)) from error
+                raise
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), str(source)) from error
 

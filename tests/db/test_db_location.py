@@ -93,7 +93,9 @@ def test_sqlite_urls() -> None:
     ],
 )
 def test_a_url_without_its_slashes_is_no_file(url: str) -> None:
-    with pytest.raises(UserError, match=r"begins with (\w+):/? and not with (?i:\1)://") as refusal:
+    with pytest.raises(
+        UserError, match=r"begins with (\w+):/? and not with (?i:\1)://"
+    ) as refusal:
         database_url(url)
     assert refusal.value.hint.startswith(f"write {url.partition(':')[0].lower()}://")
     assert "s3cret" not in refusal.value.message + refusal.value.hint

@@ -83,9 +83,10 @@ def database_url(option: str | None) -> str:
                 hint=f"write {wanted}://{rest}, or for a file: ./{scheme[0]}...",
             )
         return f"sqlite:///{_absolute(chosen)}"
-    scheme, _, rest = chosen.partition("://")
-    scheme = scheme.lower()
-    driver = "postgresql+psycopg" if scheme in ("postgres", "postgresql") else scheme
+    driver, _, rest = chosen.partition("://")
+    driver = driver.lower()
+    if driver in ("postgres", "postgresql"):
+        driver = "postgresql+psycopg"
     return f"{driver}://{rest}"
 
 
@@ -287,7 +288,7 @@ class _Meaning:
 
 
 _FREE = "free some space"
-_DISK = "check the disk, and your quota"
+_DISK = "check the disk, your quota, and the limit on the size of files (ulimit -f)"
 _SERVER = "check that the server runs, and the host, port and user in the URL"
 
 _MEANINGS = (

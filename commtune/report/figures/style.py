@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
-from commtune.documents.files import writing_file
+from commtune.documents.files import replaced_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,13 +86,13 @@ class Picture:
         """Writes the figure with its title on white, in the format of the path's suffix.
 
         Raises:
-            UserError: the file can't be written.
+            UserError, EnvironmentFault: the file can't be written.
         """
         whole = f"{heading} \N{EN DASH} {self.title}"
         heading = whole if len(whole) < _WIDEST else f"{heading}\n{self.title}"
-        with _drawn(self, heading=heading, banner=banner) as figure, writing_file(path):
+        with _drawn(self, heading=heading, banner=banner) as figure, replaced_file(path) as part:
             figure.set(dpi=_DPI, facecolor="white")
-            _print(figure, path.suffix.removeprefix("."), path)
+            _print(figure, path.suffix.removeprefix("."), part)
 
 
 def _print(figure: Figure, kind: str, file: Path | io.StringIO, **options: Any) -> None:
