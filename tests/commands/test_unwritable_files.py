@@ -36,6 +36,7 @@ _WRITE = pytest.mark.parametrize(
     [
         ("page.html", lambda file, db: write_campaign_report("night", file, None, db)),
         ("plot.svg", lambda file, db: write_plot("night", file, db)),
+        ("plot.pdf", lambda file, db: write_plot("night", file, db)),
         ("plot.png", lambda file, db: write_plot("night", file, db)),
         ("table.csv", lambda file, db: results_command(["night"], None, file, db)),
         ("campaign.yaml", lambda file, _: init_command(file, force=True)),

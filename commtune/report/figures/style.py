@@ -97,12 +97,16 @@ class Picture:
         """
         whole = f"{heading} \N{EN DASH} {self.title}"
         heading = whole if len(whole) < _WIDEST else f"{heading}\n{self.title}"
-        with _drawn(self, heading=heading, banner=banner) as figure, replaced_file(path) as part:
+        # Into memory: on a full disk, matplotlib's PDF ends in an error of its own.
+        content = io.BytesIO()
+        with _drawn(self, heading=heading, banner=banner) as figure:
             figure.set(dpi=_DPI, facecolor="white")
-            _print(figure, path.suffix.removeprefix("."), part)
+            _print(figure, path.suffix.removeprefix("."), content)
+        with replaced_file(path) as part:
+            part.write_bytes(content.getvalue())
 
 
-def _print(figure: Figure, kind: str, file: Path | io.StringIO, **options: Any) -> None:
+def _print(figure: Figure, kind: str, file: io.StringIO | io.BytesIO, **options: Any) -> None:
     """Writes svg, png or pdf; ``savefig`` would draw everything twice."""
     from matplotlib.backend_bases import get_registered_canvas_class
 
