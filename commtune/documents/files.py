@@ -27,6 +27,7 @@ _WRONG_NAMES = (
     errno.ENAMETOOLONG,
     None,
 )
+_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")
 #: The largest text file that is read, bytes.
 _MOST_TEXT = 2**20
 #: The files that were read so far, by absolute path; ``None`` outside ``noted_reading``.
@@ -134,10 +135,11 @@ def replaced_file(file: Path) -> Iterator[Path]:
     A symbolic link stays, and a file that was there keeps its mode. Raises as ``writing_file``.
     """
     with writing_file(file):
-        target = Path(os.path.realpath(file))
-        if exists(file) and not is_file(file):  # a pipe, a device
-            yield target
+        # A pipe, a device, or a file that is open already, such as /dev/stdout.
+        if str(file).startswith(_OPEN_FILES) or (exists(file) and not is_file(file)):
+            yield file
             return
+        target = Path(os.path.realpath(file))
         with replacing_file(target) as part:
             yield part
             with suppress(FileNotFoundError):

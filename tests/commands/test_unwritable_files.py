@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -119,3 +120,14 @@ def test_a_link_stays_and_the_file_behind_it_keeps_its_mode(tmp_path: Path) -> N
     write_file(link, "new")
     assert link.is_symlink() and file.read_text() == "new"
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_open_files_are_written_to_by_their_names(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    write_file(Path(f"/dev/fd/{writing}"), "through a pipe")
+    with (tmp_path / "file").open("w+") as opened:
+        write_file(Path(f"/dev/fd/{opened.fileno()}"), "into an open file")
+        assert opened.read() == "into an open file"
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read() == "through a pipe"
