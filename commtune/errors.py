@@ -184,6 +184,7 @@ _WHAT_TO_DO = {
     errno.EROFS: "name a place that can be written",
     errno.ENOSPC: "free some space, or name another place",
     errno.EDQUOT: "free some space: your quota is used up",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f), or name another place",
     errno.ENAMETOOLONG: "name a shorter path",
     errno.EEXIST: "name another place",
     errno.ENOENT: "check the path",

@@ -29,7 +29,9 @@ _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(
 
 MISSING = "a program is missing"
 #: Messages of the C library, shells, Open MPI and our benchmark when a disk is full or no process
-#: can be created, and when a shell finds no program.
+#: can be created, and when a shell finds no program. Not "Too many open files" of one process,
+#: "Cannot allocate memory" and "Input/output error": settings can cause them by more sockets,
+#: larger buffers, or a transport that fails (UCX). If it's the machine, the default fails as well.
 _MACHINE_FAULTS = {
     "a disk is full": r"No space left on device|Disk quota exceeded|can't write a record",
     "no process can be started": (
@@ -38,6 +40,8 @@ _MACHINE_FAULTS = {
         r"|Unable to start listen thread|system limit exceeded on number of processes"
         r"|ERROR: .*odls_default_module"
     ),
+    "a file system failed": r"Stale (?:NFS )?file handle|Read-only file system",
+    "too many files are open": r"Too many open files in system",
     # Shells, Python and Perl differ in their exit statuses for a script that they can't read.
     MISSING: r"[Cc]an(?:not|'t) open .*No such file",
 }
@@ -46,6 +50,7 @@ _FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # an error message of O
 #: The error stack of MPICH and Intel MPI. Its last line with a message says most.
 _ERROR_STACK = re.compile(r"Fatal error in .* error stack:((?:\n\w+\(\d+\)\.*:.*)+)")
 _WITHOUT_MESSAGE = re.compile(r"\n.*: *$", re.MULTILINE)
+#: Counts as the configuration's, since settings can ask for more shared memory than the default.
 _BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
 _NO_SHARED_MEMORY = (
     "a rank was ended by a bus error: /dev/shm is most likely full or too small (df -h /dev/shm)"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,12 @@ from commtune.documents.files import writing_file
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 from commtune.paths import exists
 
+#: Errors of SQLite that only the copy can have; of a limit on the size of files it says no more.
+_OF_WRITING = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR_WRITE: errno.EIO,
+    sqlite3.SQLITE_IOERR_FSYNC: errno.EIO,
+}
 _SHARED = ("systems", "stacks", "configurations")
 
 
@@ -41,21 +48,17 @@ class Repair:
     side_file: Path
 
 
-def rows_of_campaign(table: str, schema: str = "") -> str:
-    """Returns the SQL condition for the rows of the campaign ``:campaign`` in a table.
-
-    Args:
-        schema: prefix of the other tables that it names, such as ``old.``.
-    """
+def rows_of_campaign(table: str) -> str:
+    """Returns the SQL condition for the rows of the campaign ``:campaign`` in a table."""
     mine = "campaign_id = :campaign"
-    used = (f"SELECT configuration_id FROM {schema}{name} WHERE {mine}" for name in CONFIGURED)
+    used = (f"SELECT configuration_id FROM {name} WHERE {mine}" for name in CONFIGURED)
     return {
-        "systems": f"id IN (SELECT system_id FROM {schema}campaigns WHERE id = :campaign)",
-        "stacks": f"id IN (SELECT stack_id FROM {schema}campaigns WHERE id = :campaign)",
+        "systems": "id IN (SELECT system_id FROM campaigns WHERE id = :campaign)",
+        "stacks": "id IN (SELECT stack_id FROM campaigns WHERE id = :campaign)",
         "configurations": f"id IN ({' UNION '.join(used)})",
         "campaigns": "id = :campaign",
-        "measurements": f"run_id IN (SELECT id FROM {schema}runs WHERE {mine})",
-        "profile_points": f"profile_id IN (SELECT id FROM {schema}profiles WHERE {mine})",
+        "measurements": f"run_id IN (SELECT id FROM runs WHERE {mine})",
+        "profile_points": f"profile_id IN (SELECT id FROM profiles WHERE {mine})",
     }.get(table, mine)
 
 
@@ -63,9 +66,10 @@ def back_up(url: str, target: Path) -> None:
     """Writes a consistent copy of an SQLite database, even while others write to it.
 
     Raises:
-        UserError: the database is on a server, or the target exists or can't be written.
+        UserError: the database is on a server, or the target exists or its path is wrong.
         NoAnswer: there is no database.
         DatabaseFault: it can't be read.
+        EnvironmentFault: the target can't be written.
     """
     source = _sqlite_file(url, f"pg_dump --format=custom --file={target} {_for_libpq(url)}")
     if exists(target):
@@ -77,9 +81,14 @@ def back_up(url: str, target: Path) -> None:
             _new_file(target) as partial,
             closing(sqlite3.connect(partial)) as copy,
         ):
-            stored.backup(copy)
-            # Without a write-ahead log, the copy is a single file.
-            copy.execute("PRAGMA journal_mode=delete")
+            try:
+                stored.backup(copy)
+                # Without a write-ahead log, the copy is a single file.
+                copy.execute("PRAGMA journal_mode=delete")
+            except sqlite3.OperationalError as error:
+                if code := _OF_WRITING.get(error.sqlite_errorcode):
+                    raise OSError(code, os.strerror(code)) from error
+                raise
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), str(source)) from error
 
@@ -110,10 +119,7 @@ def set_damaged_apart(url: str) -> Repair | None:
             lost |= more
         kept = {number: name for number, name in names.items() if number not in lost}
         if not kept and all(one.table == "file" for one in damage):
-            raise DatabaseFault(
-                f"no campaign of the database {path} can be read",
-                hint="restore it from a copy; 'sqlite3 FILE .recover' may find more",
-            )
+            raise _nothing_readable(path)
         side = _free_name(path)
         _swap(path, new, side)
     return Repair(
@@ -121,6 +127,13 @@ def set_damaged_apart(url: str) -> Repair | None:
         tuple(names[number] for number in sorted(lost)),
         tuple(damage),
         side,
+    )
+
+
+def _nothing_readable(path: Path) -> DatabaseFault:
+    return DatabaseFault(
+        f"no campaign of the database {path} can be read",
+        hint="restore it from a copy; 'sqlite3 FILE .recover' may find more",
     )
 
 
@@ -182,59 +195,58 @@ def _copy_campaigns(path: Path, new: Path) -> tuple[dict[int, str], set[int]]:
     """Copies the campaigns that are readable; returns the names of all, and numbers of others."""
     open_database(f"sqlite:///{new}").close()
     lost = set()
-    with closing(sqlite3.connect(new, isolation_level=None)) as connection:
-        connection.execute("PRAGMA foreign_keys=ON")
+    # Two connections: in one that has both attached, SQLite 3.40 can write nothing more after it
+    # met a damaged page.
+    with (
+        closing(sqlite3.connect(path, isolation_level=None)) as old,
+        closing(sqlite3.connect(new, isolation_level=None)) as copy,
+    ):
         try:
-            connection.execute("ATTACH :old AS old", {"old": str(path)})
-            # A write lock to the end of the copy; the update acquires it for the old file.
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("UPDATE old.campaigns SET id = id WHERE 0")
+            # A write lock to the end of the copy.
+            old.execute("BEGIN IMMEDIATE")
             names = {
                 row[0]: row[1].decode(errors="replace")
-                for row in connection.execute("SELECT id, CAST(name AS BLOB) FROM old.campaigns")
+                for row in old.execute("SELECT id, CAST(name AS BLOB) FROM campaigns")
             }
         except sqlite3.Error as error:
             raise location.explain_fault(str(error), str(path)) from error
+        except UnicodeDecodeError as error:  # SQLite's own message, which quotes a damaged schema
+            raise _nothing_readable(path) from error
+        copy.execute("PRAGMA foreign_keys=ON")
+        copy.execute("BEGIN IMMEDIATE")
         for number in names:
-            connection.execute("SAVEPOINT one")
+            copy.execute("SAVEPOINT one")
             try:
-                _copy(connection, number)
+                _copy(old, copy, number)
             except sqlite3.Error:
-                connection.execute("ROLLBACK TO one")
+                copy.execute("ROLLBACK TO one")
                 lost.add(number)
-            connection.execute("RELEASE one")
-        _keep_numbers(connection)
-        connection.execute("COMMIT")
+            copy.execute("RELEASE one")
+        _keep_numbers(old, copy)
+        copy.execute("COMMIT")
     return names, lost
 
 
-def _copy(connection: sqlite3.Connection, campaign: int) -> None:
+def _copy(old: sqlite3.Connection, new: sqlite3.Connection, campaign: int) -> None:
     for table in METADATA.sorted_tables:
         if table.name == "locks":
             continue
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
+        values = ", ".join("?" for _ in table.columns)
         insert = "INSERT OR IGNORE" if table.name in _SHARED else "INSERT"
-        where = rows_of_campaign(table.name, "old.")
-        connection.execute(
-            f"{insert} INTO main.{table.name} ({columns}) "
-            f"SELECT {columns} FROM old.{table.name} WHERE {where}",
+        rows = old.execute(
+            f"SELECT {columns} FROM {table.name} WHERE {rows_of_campaign(table.name)}",
             {"campaign": campaign},
         )
+        new.executemany(f"{insert} INTO {table.name} ({columns}) VALUES ({values})", rows)
 
 
-def _keep_numbers(connection: sqlite3.Connection) -> None:
+def _keep_numbers(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
     """Keeps the counter of profile numbers, so that none is reused after a repair."""
-    try:
-        connection.execute("DELETE FROM main.sqlite_sequence WHERE name = 'profiles'")
-        connection.execute(
-            "INSERT INTO main.sqlite_sequence (name, seq) "
-            "SELECT name, seq FROM old.sqlite_sequence WHERE name = 'profiles'"
-        )
-    except sqlite3.Error:
-        connection.execute(
-            "INSERT INTO main.sqlite_sequence (name, seq) "
-            "SELECT 'profiles', coalesce(max(id), 0) FROM main.profiles"
-        )
+    with suppress(sqlite3.Error):
+        counted = old.execute("SELECT seq FROM sqlite_sequence WHERE name = 'profiles'").fetchall()
+        new.execute("DELETE FROM sqlite_sequence WHERE name = 'profiles'")
+        new.executemany("INSERT INTO sqlite_sequence (name, seq) VALUES ('profiles', ?)", counted)
 
 
 def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:

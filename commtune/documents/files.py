@@ -7,15 +7,27 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from commtune.errors import UserError, explain_os_error
+from commtune.errors import EnvironmentFault, UserError, explain_os_error
 from commtune.formatting import format_size
 from commtune.paths import exists, is_file, is_folder
 from commtune.private_files import replacing_file
 
+#: Errors of writing a file that another name avoids; any other is the environment's.
+_WRONG_NAMES = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.EINVAL,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    None,
+)
+_OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")
 #: The largest text file that is read, bytes.
 _MOST_TEXT = 2**20
 #: The files that were read so far, by absolute path; ``None`` outside ``noted_reading``.
@@ -55,7 +67,7 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
     with open(path, "rb", opener=_open_regular) as file:  # Path.open has no opener
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"it is larger than {format_size(most)}", str(path))
+        raise OSError(errno.EINVAL, f"it is larger than {format_size(most)}", str(path))
     if noted is not None:
         noted[name] = content
     return content
@@ -69,20 +81,24 @@ def is_there(path: Path) -> bool:
 def _open_regular(path: str, flags: int) -> int:
     # Without O_NONBLOCK, opening a pipe waits for a writer.
     handle = os.open(path, flags | os.O_NONBLOCK)
-    mode = os.fstat(handle).st_mode
+    status = os.fstat(handle)
+    # To read some of the kernel's own files consumes what they hold (/proc/kmsg).
+    is_of_kernel = os.path.ismount("/proc") and status.st_dev == Path("/proc").stat().st_dev
     # Python refuses folders itself.
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and not is_of_kernel):
         return handle
     os.close(handle)
-    raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", path)
+    what = "the kernel's" if is_of_kernel else "a pipe or a device"
+    raise OSError(errno.EINVAL, f"it is {what}, not a regular file", path)
 
 
 @contextmanager
 def writing_file(path: Path) -> Iterator[None]:
-    """Turns errors of writing a file or folder that the user named into a UserError.
+    """Explains errors of writing a file or folder that the user named.
 
     Raises:
-        UserError: it can't be written; for a missing folder, the hint is to create it.
+        UserError: its path is wrong; for a missing folder, the hint is to create it.
+        EnvironmentFault: the disk is full, permission is denied, or the like.
     """
     try:
         yield
@@ -90,33 +106,44 @@ def writing_file(path: Path) -> Iterator[None]:
         hint = explain_os_error(error).hint
         if not is_folder(path.parent):
             hint = f"mkdir -p {shlex.quote(str(path.parent))}"
-        raise UserError(f"can't write {path}: {error.strerror or error}", hint=hint) from error
+        kind = UserError if error.errno in _WRONG_NAMES else EnvironmentFault
+        raise kind(f"can't write {path}: {error.strerror or error}", hint=hint) from error
 
 
 def write_new_file(file: Path, text: str, hint: str) -> None:
     """Writes a new file that the user named.
 
     Raises:
-        UserError: it exists already, with ``hint``, or can't be written.
+        UserError: it exists already, with ``hint``, or its path is wrong.
+        EnvironmentFault: it can't be written.
     """
-    with writing_file(file):
-        try:
-            with file.open("x", encoding="utf-8") as opened:
-                opened.write(text)
-        except FileExistsError as error:
-            raise UserError(f"{file} exists already", hint=hint) from error
+    if os.path.lexists(file):
+        raise UserError(f"{file} exists already", hint=hint)
+    write_file(file, text)
+
+
+def write_file(file: Path, text: str) -> None:
+    """Writes a text file that the user named; raises as ``replaced_file``."""
+    with replaced_file(file) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def replaced_file(file: Path) -> Iterator[Path]:
     """Yields a temporary file to write to, which atomically replaces ``file`` if no error occurs.
 
-    Raises:
-        UserError: it can't be written; for a missing folder, the hint is to create it.
+    A symbolic link stays, and a file that was there keeps its mode. Raises as ``writing_file``.
     """
-    is_special = exists(file) and not is_file(file)  # a pipe, a device
-    with writing_file(file), nullcontext(file) if is_special else replacing_file(file) as part:
-        yield part
+    with writing_file(file):
+        # A pipe, a device, or a file that is open already, such as /dev/stdout.
+        if str(file).startswith(_OPEN_FILES) or (exists(file) and not is_file(file)):
+            yield file
+            return
+        target = Path(os.path.realpath(file))
+        with replacing_file(target) as part:
+            yield part
+            with suppress(FileNotFoundError):
+                part.chmod(stat.S_IMODE(target.stat().st_mode))
 
 
 def resolve_path(written: str, folder: Path) -> Path:

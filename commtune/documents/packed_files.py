@@ -45,7 +45,7 @@ def pack_file(file: Path) -> None:
     """Compresses a regular file of this user, with its mode and times; ignores all others.
 
     Raises:
-        UserError: the compressed file can't be written.
+        UserError, EnvironmentFault: the compressed file can't be written.
     """
     with suppress(FileNotFoundError):  # another process has just packed it
         status = file.lstat()

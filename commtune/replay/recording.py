@@ -22,19 +22,18 @@ import json
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from commtune.documents.files import read_file
-from commtune.errors import EnvironmentFault, UserError
+from commtune.documents.files import read_file, writing_file
+from commtune.errors import UserError
 from commtune.model import Configuration, Measurement, Outcome, RunResult, Timing, Workload
 from commtune.model.plausible import problem_of_time
 from commtune.paths import exists
-from commtune.private_files import replace_own_file
+from commtune.private_files import replace_own_file, replacing_file
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
@@ -359,33 +358,24 @@ class Recorder:
         if whole.count(b"\n") <= _HEAD_LINES:
             return None
         if whole != content:
-            with _writing(self.part), self.part.open("r+b") as file:
+            with writing_file(self.part), self.part.open("r+b") as file:
                 file.truncate(len(whole))
         return load_grid(self.part)
 
     def begin(self, grid: Grid) -> None:
         """Starts the file with a grid; what earlier sessions recorded is replaced atomically."""
         self._sizes = grid.header.workload.sizes
-        with _writing(self.part):
+        with writing_file(self.part):
             replace_own_file(self.part, "".join(grid.lines()))
 
     def add(self, run: RecordedRun) -> None:
-        with _writing(self.part), self.part.open("a", encoding="utf-8") as file:
+        with writing_file(self.part), self.part.open("a", encoding="utf-8") as file:
             file.write(run.line(self._sizes))
 
     def finish(self) -> None:
         """Compresses the recording, and removes the file beside it."""
         packed = load_grid(self.part).packed()
-        with _writing(self.out):
-            self.out.write_bytes(packed)
+        with writing_file(self.out):
+            with replacing_file(self.out) as part:
+                part.write_bytes(packed)
             self.part.unlink()
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise EnvironmentFault(
-            f"can't write {path}: {error.strerror}", hint="check its permissions and free space"
-        ) from error

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
-from commtune.documents.files import writing_file
+from commtune.documents.files import replaced_file, writing_file
 from commtune.documents.quantities import format_bandwidth
 from commtune.model import Configuration
 from commtune.report import points, recommendations, timeline
@@ -158,13 +158,13 @@ def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[P
         The files that were written, the page first.
 
     Raises:
-        UserError: a file can't be written.
+        UserError, EnvironmentFault: a file can't be written.
     """
     composed = Page(record)
     _make_folder(page.parent)
-    with writing_file(page):
+    with replaced_file(page) as part:
         # Facts of a machine are stored as they were found, perhaps with bytes that are no text.
-        page.write_text(composed.render(), encoding="utf-8", errors="replace")
+        part.write_text(composed.render(), encoding="utf-8", errors="replace")
     written = [page]
     if png is not None:
         _make_folder(png)

@@ -326,6 +326,13 @@ def test_what_a_launcher_lacks_is_no_fault_of_the_configuration(
     assert judged == (Outcome.NODE_FAILURE, detail)
 
 
+@pytest.mark.parametrize(
+    "output", ["Too many open files", "Cannot allocate memory", "Input/output error"]
+)
+def test_what_a_setting_can_use_up_counts_as_its_failure(output: str) -> None:
+    assert judge_run(Records(), completed(1, output), 2.5)[0] is Outcome.FAILED
+
+
 def test_a_full_disk_is_named(laboratory: _Laboratory) -> None:
     with small_disk(laboratory.folder):
         disk = laboratory.folder / SMALL

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from commtune.app.profiles.site_files import install_files, remove_files
-from commtune.errors import CampaignLocked, UserError
+from commtune.errors import CampaignLocked, EnvironmentFault, UserError
 
 _FILES = {"modulefiles/commtune-a/p.lua": b"-- p\n", "rules/a/rules.txt": b"1\n"}
 _MANIFEST = "commtune-manifest.json"
@@ -75,11 +75,11 @@ def test_a_refused_installation_leaves_no_folders(site: Path) -> None:
 
 
 def test_an_installation_that_failed_leaves_no_unknown_folders(site: Path) -> None:
-    with _room_for(10_000), pytest.raises(UserError, match="File too large"):
+    with _room_for(10_000), pytest.raises(EnvironmentFault, match="File too large"):
         install_files(site, "a", {"modulefiles/commtune-a/p": b"x" * 20_000})
     remove_files(site)
     assert list(site.iterdir()) == []
-    with _room_for(10), pytest.raises(UserError, match="File too large"):
+    with _room_for(10), pytest.raises(EnvironmentFault, match="File too large"):
         install_files(site, "a", _FILES)
     assert list(site.iterdir()) == []
 
@@ -132,12 +132,12 @@ def test_after_an_interruption_all_is_known(site: Path) -> None:
     """Of two files one is replaced when the disk is full; each of them is whole."""
     install_files(site, "a", _FILES)
     large = {"modulefiles/commtune-a/p.lua": b"x" * 20_000, "rules/a/rules.txt": b"2\n"}
-    with _room_for(10_000), pytest.raises(UserError, match="File too large"):
+    with _room_for(10_000), pytest.raises(EnvironmentFault, match="File too large"):
         install_files(site, "a", large)
     assert _found(site) == {**_FILES, "rules/a/rules.txt": b"2\n"}
     install_files(site, "a", large)
     assert _found(site) == large
-    with _room_for(10_000), pytest.raises(UserError):
+    with _room_for(10_000), pytest.raises(EnvironmentFault):
         install_files(site, "b", {"modulefiles/commtune-b/p": b"x" * 20_000, "rules/b/r": b"2\n"})
     remove_files(site)
     assert _found(site) == {}

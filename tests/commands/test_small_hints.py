@@ -15,11 +15,11 @@ from commtune.app.measure.comparison import _read_operand
 from commtune.app.measure.recording import record_campaign
 from commtune.app.profiles.reporting import _places
 from commtune.app.profiles.site_installation import install_campaign
-from commtune.app.profiles.use import write_text
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.db.codec import list_differences
 from commtune.db.storage.store import Store
+from commtune.documents.files import write_file
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, ExportRefused, UserError
 from commtune.model import Operation
@@ -97,7 +97,7 @@ def test_a_report_is_no_pdf_and_no_folder_of_that_name(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
-        write_text(tmp_path / "no such" / "x", "text")
+        write_file(tmp_path / "no such" / "x", "text")
     assert raised.value.hint == f"mkdir -p '{tmp_path}/no such'"
 
 

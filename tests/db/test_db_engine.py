@@ -21,7 +21,7 @@ from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
-from commtune.errors import DatabaseFault, NoAnswer, install_command
+from commtune.errors import CommtuneError, DatabaseFault, NoAnswer, UserError, install_command
 
 #: Who writes, through SQLAlchemy, and who only asks, without it where that is possible.
 BOTH = pytest.mark.parametrize("ask", [open_database, list_summaries])
@@ -266,19 +266,25 @@ def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "kind", "words"),
     [
-        ("oracle9i://ann:s3cret@db/x", "is not understood"),
-        ("mysql://ann:s3cret@db/x", "is not understood"),
-        ("postgresql+nodriver://ann:s3cret@db/x", "is not understood"),
-        ("postgresql+asyncpg://ann:s3cret@db/x", "needs the Python package asyncpg"),
-        ("://ann:s3cret@db", "is not understood"),
-        ("postgresql+psycopg://ann:s3cret@db:port/x", "is not understood"),
+        ("oracle9i://ann:s3cret@db/x", UserError, "is not understood"),
+        ("mysql://ann:s3cret@db/x", UserError, "is not understood"),
+        ("postgresql+nodriver://ann:s3cret@db/x", UserError, "is not understood"),
+        (
+            "postgresql+asyncpg://ann:s3cret@db/x",
+            DatabaseFault,
+            "needs the Python package asyncpg",
+        ),
+        ("://ann:s3cret@db", UserError, "is not understood"),
+        ("postgresql+psycopg://ann:s3cret@db:port/x", UserError, "is not understood"),
     ],
 )
 @BOTH
-def test_urls_that_lead_nowhere(url: str, words: str, ask: Callable[[str], object]) -> None:
-    with pytest.raises(DatabaseFault, match=words) as refusal:
+def test_urls_that_lead_nowhere(
+    url: str, kind: type[CommtuneError], words: str, ask: Callable[[str], object]
+) -> None:
+    with pytest.raises(kind, match=words) as refusal:
         ask(url)
     assert "s3cret" not in refusal.value.message + refusal.value.hint
 

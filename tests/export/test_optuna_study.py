@@ -16,7 +16,7 @@ from stored_campaigns import Made
 from stores import opened_store
 
 from commtune.commands.campaigns.results import export_study_command
-from commtune.errors import NoAnswer, UserError
+from commtune.errors import EnvironmentFault, NoAnswer, UserError
 from commtune.model import Outcome, Run
 
 #: Python 3.13 and newer warn of open connections, as Optuna and Datasette leave them.
@@ -102,10 +102,10 @@ def test_an_older_file_is_replaced_and_a_failure_keeps_it(tmp_path: Path) -> Non
     assert not list(tmp_path.glob("study.db")) and not list(tmp_path.glob("study*.part"))
     with pytest.raises(UserError, match="can't write"):
         export_study_command("night", Path("/dev/null"), db)
-    with pytest.raises(UserError) as raised:
+    with pytest.raises(EnvironmentFault) as full:
         export_study_command("night", Path("/dev/full"), db)
-    assert raised.value.message == "can't write /dev/full: database or disk is full"
-    assert raised.value.hint == "free some space, or name another place"
+    assert full.value.message == "can't write /dev/full: database or disk is full"
+    assert full.value.hint == "free some space, or name another place"
     with pytest.raises(UserError, match="can't write") as raised:
         export_study_command("night", tmp_path / "no such" / "study.db", db)
     assert "mkdir -p" in raised.value.hint

@@ -33,7 +33,8 @@ def write_results(
         output: the file, or an open text stream.
 
     Raises:
-        UserError: there is no such format, or the file can't be written.
+        UserError: there is no such format, or the file's path is wrong.
+        EnvironmentFault: the file can't be written.
         UnknownName, NoAnswer: there is no such campaign, or no database.
         MissingComponent: pyarrow is not installed, and the format is parquet.
     """
@@ -83,7 +84,7 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> tuple[in
     Raises:
         UnknownName: there is no such campaign.
         NoAnswer: it has no measurements yet.
-        UserError: the file can't be written.
+        UserError, EnvironmentFault: the file can't be written.
     """
     # Imported here, because the import of Optuna takes a second.
     from commtune.export.optuna_study import write_studies
@@ -96,6 +97,7 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> tuple[in
             hint="'commtune status' shows its state",
         )
     with replaced_file(output) as part:
+        part.touch()  # SQLite doesn't say why it can't
         count = write_studies(
             part,
             {_name(*key, about): about for key, about in seen.studies.items()},

@@ -15,7 +15,7 @@ from pathlib import Path
 from commtune import process
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.tracing.nccl_calls import count_calls, logging_calls
-from commtune.documents.files import replaced_file
+from commtune.documents.files import write_file
 from commtune.errors import UserError
 from commtune.export.document import one_line
 from commtune.formatting import format_count, format_ranks
@@ -191,13 +191,14 @@ def write_campaign(
         mpi: the MPI, as the campaign file is to name it.
 
     Raises:
-        UserError: as for ``check_new_files``; or a file can't be written.
+        UserError: as for ``check_new_files``; or a path is wrong.
+        EnvironmentFault: the file can't be written.
     """
     pattern = check_new_files(file)
     ranks = max(ranks for _, ranks in counts.calls)
     by_size = _group_sizes({op: calls for (op, n), calls in counts.calls.items() if n == ranks})
     name, shown = _class_name(file.stem), one_line(shlex.join(command))
-    _write(pattern, _pattern_text(name, by_size, format_ranks(ranks, 1), shown))
+    write_file(pattern, _pattern_text(name, by_size, format_ranks(ranks, 1), shown))
     found = benchmark_setup.find_named_mpi(mpi)
     space = space_fitting.preset_for(found, Operation(f"own:{name}"), Backend.PYTHON_HOST)
     executions = {size: _executions(calls) for size, calls in by_size.items()}
@@ -214,7 +215,7 @@ def write_campaign(
         guards=", ".join(_guards(counts)),
         messages=", ".join(f"{size}: {number}" for size, number in executions.items()),
     )
-    _write(file, text)
+    write_file(file, text)
     return file, pattern
 
 
@@ -224,7 +225,8 @@ def write_nccl_campaign(file: Path, counts: MessageCounts, command: Sequence[str
     Operations are measured separately: the benchmark has no mix of NCCL's operations.
 
     Raises:
-        UserError: as for ``check_new_files``; or it can't be written.
+        UserError: as for ``check_new_files``; or its path is wrong.
+        EnvironmentFault: the file can't be written.
     """
     check_new_files(file)
     ranks = max(ranks for _, ranks in counts.calls)
@@ -241,13 +243,8 @@ def write_nccl_campaign(file: Path, counts: MessageCounts, command: Sequence[str
         messages=", ".join(f"{size}: {number}" for size, number in sizes.items()),
         guards=", ".join(operation for operation in own if operation != main),
     )
-    _write(file, text)
+    write_file(file, text)
     return file
-
-
-def _write(file: Path, text: str) -> None:
-    with replaced_file(file) as part:
-        part.write_text(text, encoding="utf-8")
 
 
 def check_new_files(file: Path) -> Path:

@@ -27,7 +27,8 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
         output: a file that ends in .svg, .png or .pdf.
 
     Raises:
-        UserError: the file has another suffix, or can't be written.
+        UserError: the file has another suffix, or its path is wrong.
+        EnvironmentFault: the file can't be written.
         NoAnswer: nothing was confirmed, or no size has enough pairs.
     """
     if output.suffix not in _PLOT_FORMATS:

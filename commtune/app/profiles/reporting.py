@@ -36,7 +36,8 @@ def write_campaign_report(
         png: a folder for the figures.
 
     Raises:
-        UserError: the format of the file is not supported, or it can't be written.
+        UserError: the format of the file is not supported, or its path is wrong.
+        EnvironmentFault: the file can't be written.
         UnknownName, NoAnswer: there is no such campaign.
     """
     campaign = choose_campaign(campaign, db)

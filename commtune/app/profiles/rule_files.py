@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from commtune.app.profiles.use import document_of, write_text
+from commtune.app.profiles.use import document_of
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
+from commtune.documents.files import write_file
 from commtune.errors import ExportRefused, UserError
 from commtune.export.rules import RULE_FORMATS, formats_for, render_rules
 from commtune.export.rules.rccl import copied_from
@@ -145,7 +146,7 @@ def write_rules(rules: CampaignRules, file: Path | None) -> str:
 
     Raises:
         ExportRefused: there are several files, and no name for them.
-        UserError: a file can't be written.
+        UserError, EnvironmentFault: a file can't be written.
     """
     files = rules.export.files
     if file is None:
@@ -157,7 +158,7 @@ def write_rules(rules: CampaignRules, file: Path | None) -> str:
         return files[0].text
     paths = rules.export.paths(file)
     for one, path in zip(files, paths, strict=True):
-        write_text(path, one.text)
+        write_file(path, one.text)
     untried = rules.format.untried and f"not tried: {rules.format.untried}\n"
     warning = f"warning: {WITHOUT_TABLE}\n" if rules.format.replaces_table else ""
     wrote = "".join(f"wrote {path}\n" for path in paths)

@@ -16,9 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from commtune.documents.files import replaced_file
+from commtune.documents.files import writing_file
 from commtune.errors import CampaignLocked, UserError
 from commtune.paths import exists, is_file, is_folder
+from commtune.private_files import replacing_file
 
 _MANIFEST = "commtune-manifest.json"
 _SCHEMA = "commtune-install/1"
@@ -184,15 +185,13 @@ def _make_folder(folder: Path) -> None:
     """Creates a folder that all can read, if it is missing."""
     if is_folder(folder):
         return
-    try:
+    with writing_file(folder):
         folder.mkdir()
         folder.chmod(_FOLDER)  # whatever the umask
-    except OSError as error:
-        raise UserError(f"can't make {folder}: {error.strerror}") from error
 
 
 def _replace(file: Path, content: bytes) -> None:
-    with replaced_file(file) as part, part.open("xb") as opened:
+    with writing_file(file), replacing_file(file) as part, part.open("xb") as opened:
         opened.write(content)
         opened.flush()
         os.fchmod(opened.fileno(), _FILE)

@@ -18,7 +18,7 @@ from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
-from commtune.documents.files import writing_file
+from commtune.documents.files import write_file
 from commtune.errors import CommtuneError, UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
@@ -42,7 +42,8 @@ def export_profile(
         allow_unguarded, accept_likely: as for ``render_profile``.
 
     Raises:
-        UserError: another site measured the profile, or the file can't be written.
+        UserError: another site measured the profile, or the file's path is wrong.
+        EnvironmentFault: the file can't be written.
         UnknownName, ExportRefused: as for ``render_profile``.
     """
     answer.require_own()
@@ -51,7 +52,7 @@ def export_profile(
         format, document, allow_unguarded=allow_unguarded, accept_likely=accept_likely
     )
     if file is not None:
-        write_text(file, rendered)
+        write_file(file, rendered)
     return rendered
 
 
@@ -79,16 +80,6 @@ def document_of(answer: ProfileAnswer) -> ExportDocument:
         level=answer.level,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
     )
-
-
-def write_text(file: Path, rendered: str) -> None:
-    """Writes a text file that the user named.
-
-    Raises:
-        UserError: it can't be written; for a missing folder, the hint is to create it.
-    """
-    with writing_file(file):
-        file.write_text(rendered, encoding="utf-8")
 
 
 def apply_profile(

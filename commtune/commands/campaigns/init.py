@@ -11,7 +11,7 @@ import typer
 
 from commtune.app.setup.example import find_other_space
 from commtune.commands.options import called_as
-from commtune.documents.files import writing_file
+from commtune.documents.files import write_file
 from commtune.errors import UserError
 from commtune.paths import exists
 
@@ -28,8 +28,7 @@ def init_command(
         )
     example = files("commtune.commands").joinpath("campaign_example.yaml").read_text("utf-8")
     example = _fitted(example)
-    with writing_file(file):
-        file.write_text(example, encoding="utf-8")
+    write_file(file, example)
     print(f"wrote {file}; edit it, then: {program} tune {named}")
 
 

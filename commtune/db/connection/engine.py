@@ -22,7 +22,7 @@ from commtune.db.connection.postgresql import TIMEOUTS
 from commtune.db.connection.read_only import connect_for_reading, read_text, require_private
 from commtune.db.connection.schema import find_revision, make_schema, require_schema
 from commtune.db.damage import ON_DAMAGE, Damage, refuse_damage
-from commtune.errors import DatabaseFault, install_command
+from commtune.errors import DatabaseFault, UserError, install_command
 from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
 
@@ -134,6 +134,7 @@ def open_database(url: str, patience: BusyRetry | None = None) -> Database:
             for ten seconds, or those in COMMTUNE_DB_WAIT.
 
     Raises:
+        UserError: the URL is not understood.
         DatabaseFault: it can't be reached or written, is not commtune's, or has another schema.
     """
     shown = location.shown_url(url)
@@ -177,7 +178,9 @@ def open_readable(url: str) -> Database:
 
 def _reading_engine(path: Path) -> Engine:
     engine = create_engine(
-        "sqlite://", creator=lambda: connect_for_reading(path), poolclass=NullPool
+        URL.create("sqlite", database=str(path)),
+        creator=lambda: connect_for_reading(path),
+        poolclass=NullPool,
     )
     _set_up_sqlite(engine, careful=False, foreign_keys=False)
     return engine
@@ -373,7 +376,7 @@ def _faults(url: str) -> Iterator[None]:
                 f"the database {shown} needs the Python package {error.name}",
                 hint=install_command(".[postgresql]"),
             ) from error
-        raise DatabaseFault(
+        raise UserError(
             f"the database URL {shown} is not understood",
             hint="sqlite:////path/commtune.db or postgresql://user@host/name",
         ) from error

@@ -42,7 +42,7 @@ _MOST_CHARACTERS = 4096
 
 _REVISION = re.compile(r"r\d{4}")
 #: URLs that lack a slash, such as ``postgresql:/user@host``.
-_NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
+_NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?", re.I)
 #: A libpq connection string of keywords: ``host=db password=x dbname=y``.
 _KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
 #: A question mark that no name=value follows is part of a file's name.
@@ -79,10 +79,11 @@ def database_url(option: str | None) -> str:
                 hint="write postgresql://USER@HOST:PORT/NAME, with the password in ~/.pgpass",
             )
         if scheme := _NEARLY_URL.match(chosen):
-            rest = f"/{chosen.partition(':')[2]}" if scheme[1] == "sqlite" else "..."
+            wanted = scheme[1].lower()
+            rest = f"/{chosen.partition(':')[2]}" if wanted == "sqlite" else "..."
             raise UserError(
-                f"the database URL begins with {scheme[0]} and not with {scheme[1]}://",
-                hint=f"write {scheme[1]}://{rest}, or for a file: ./{scheme[0]}...",
+                f"the database URL begins with {scheme[0]} and not with {wanted}://",
+                hint=f"write {wanted}://{rest}, or for a file: ./{scheme[0]}...",
             )
         path = _absolute(chosen)
         if _QUERY.search(str(path)):
@@ -91,7 +92,11 @@ def database_url(option: str | None) -> str:
                 hint="give the file another name, or write sqlite:////path/commtune.db?...",
             )
         return f"sqlite:///{path}"
-    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
+    driver, _, rest = chosen.partition("://")
+    driver = driver.lower()
+    if driver in ("postgres", "postgresql"):
+        driver = "postgresql+psycopg"
+    return f"{driver}://{rest}"
 
 
 def _absolute(written: str) -> Path:
@@ -184,14 +189,14 @@ def sqlite_path(url: str) -> Path | None:
     """Returns the file of an SQLite URL; ``None`` for other databases.
 
     Raises:
-        DatabaseFault: the URL names no file.
+        UserError: the URL names no file.
     """
     scheme, _, rest = url.partition("://")
     if scheme.partition("+")[0] != "sqlite":
         return None
     name = _QUERY.split(rest, maxsplit=1)[0].removeprefix("/")
     if name in ("", ":memory:") or not rest.startswith("/"):
-        raise DatabaseFault(
+        raise UserError(
             f"the database URL {shown_url(url)} names no file",
             hint="write sqlite:////absolute/path/commtune.db, or just the path",
         )
@@ -291,7 +296,7 @@ class _Meaning:
 
 
 _FREE = "free some space"
-_DISK = "check the disk, and your quota"
+_DISK = "check the disk, your quota, and the limit on the size of files (ulimit -f)"
 _SERVER = "check that the server runs, and the host, port and user in the URL"
 
 _MEANINGS = (

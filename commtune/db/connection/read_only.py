@@ -65,6 +65,9 @@ def connect_to_follow(path: Path) -> sqlite3.Connection:
     except sqlite3.Error:
         connection.close()
         raise
+    except UnicodeDecodeError as error:  # SQLite's own message, which quotes a damaged schema
+        connection.close()
+        raise sqlite3.DatabaseError("malformed database schema") from error
     return connection
 
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import re
+import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import platformdirs
+
 from commtune import formatting
-from commtune.documents.files import writing_file
+from commtune.documents.files import replaced_file
+from commtune.private_files import make_private_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +50,7 @@ _LOOK: dict[Any, Any] = {
     "axes.axisbelow": True,
 }  # fmt: skip
 _DPI = 150
+_FOLDER_VARIABLE = "MPLCONFIGDIR"
 #: The ratio of longest to shortest time from which an axis is logarithmic.
 _WIDE = 5.0
 _FEWEST_FENCED = 4
@@ -86,16 +93,20 @@ class Picture:
         """Writes the figure with its title on white, in the format of the path's suffix.
 
         Raises:
-            UserError: the file can't be written.
+            UserError, EnvironmentFault: the file can't be written.
         """
         whole = f"{heading} \N{EN DASH} {self.title}"
         heading = whole if len(whole) < _WIDEST else f"{heading}\n{self.title}"
-        with _drawn(self, heading=heading, banner=banner) as figure, writing_file(path):
+        # Into memory: on a full disk, matplotlib's PDF ends in an error of its own.
+        content = io.BytesIO()
+        with _drawn(self, heading=heading, banner=banner) as figure:
             figure.set(dpi=_DPI, facecolor="white")
-            _print(figure, path.suffix.removeprefix("."), path)
+            _print(figure, path.suffix.removeprefix("."), content)
+        with replaced_file(path) as part:
+            part.write_bytes(content.getvalue())
 
 
-def _print(figure: Figure, kind: str, file: Path | io.StringIO, **options: Any) -> None:
+def _print(figure: Figure, kind: str, file: io.StringIO | io.BytesIO, **options: Any) -> None:
     """Writes svg, png or pdf; ``savefig`` would draw everything twice."""
     from matplotlib.backend_bases import get_registered_canvas_class
 
@@ -105,8 +116,9 @@ def _print(figure: Figure, kind: str, file: Path | io.StringIO, **options: Any) 
 
 @contextmanager
 def _drawn(picture: Picture, *, heading: str, banner: str) -> Iterator[Figure]:
-    import matplotlib
-    from matplotlib.figure import Figure
+    with _own_folder():
+        import matplotlib
+        from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_LOOK), warnings.catch_warnings():
         # Names from the database may have characters that the font lacks, shown as boxes.
@@ -118,6 +130,28 @@ def _drawn(picture: Picture, *, heading: str, banner: str) -> Iterator[Figure]:
         if above:
             figure.suptitle(above, color=VERMILION if banner else INK, fontweight="bold")
         yield figure
+
+
+@contextmanager
+def _own_folder() -> Iterator[None]:
+    """Lets matplotlib, where it is imported inside, keep its list of fonts in a private folder.
+
+    It would make folders in the user's home that are open to all who the umask lets in, and write
+    to standard error where it can't.
+    """
+    if "matplotlib" in sys.modules or _FOLDER_VARIABLE in os.environ:
+        yield
+        return
+    folder = platformdirs.user_cache_path("commtune") / "matplotlib"
+    with ExitStack() as stack:
+        try:
+            make_private_folder(folder)
+        except OSError:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        os.environ[_FOLDER_VARIABLE] = str(folder)
+        # Not for programs that are started later.
+        stack.callback(os.environ.pop, _FOLDER_VARIABLE)
+        yield
 
 
 def _wrapped(heading: str) -> str:

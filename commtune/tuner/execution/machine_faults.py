@@ -42,8 +42,14 @@ class FailingRuns:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the machine may be to blame, so that the default has to run."""
-        return len(self._failing) >= _FAILURES_TO_DOUBT or any(map(blames_machine, self._failing))
+        """Whether the machine may be to blame, so that the default has to run.
+
+        After one failure of a single value, since a second one would set it aside for good.
+        """
+        failing = self._failing
+        return len(failing) >= _FAILURES_TO_DOUBT or any(
+            blames_machine(run) or len(run.configuration) == 1 for run in failing
+        )
 
     @property
     def pause_s(self) -> float:

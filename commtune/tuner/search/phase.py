@@ -282,6 +282,10 @@ class SearchPhase:
             else:
                 self._repeat.append(configuration)
         elif outcome.blames_configuration:
+            # A run that worked counts, also if it was repeated since something disturbed it.
+            runs = (r for r in self._runner.evidence.runs if r.configuration == configuration)
+            if any(r.outcome is Outcome.OK for r in runs):
+                self._search.add_success(configuration, run.session)
             for item in sorted(self._search.tell_failed(configuration, run.session), key=str):
                 self._session.reporter.say(
                     f"setting aside {_format_item(item)}: failed twice ({outcome}), never worked"

@@ -17,6 +17,18 @@ MACHINE_FAULTS = {
         _AS_NOBODY + "prlimit --nproc=1:1 sh -c 'true & wait; true'",
         "no process can be started: .*Cannot fork",
     ),
+    "stale handle": (
+        "echo 'cat: /home/me/in: Stale file handle' >&2",
+        "a file system failed: .*: Stale file handle",
+    ),
+    "read-only": (
+        "echo 'OSError: [Errno 30] Read-only file system' >&2",
+        "a file system failed: .*Read-only file system",
+    ),
+    "open files of all": (
+        "echo 'sh: /dev/null: Too many open files in system' >&2",
+        "too many files are open: .*",
+    ),
     "missing program": (
         "/nowhere/program",
         "a program is missing .status 127.: .*/nowhere/program.*",
