@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from commtune.documents.exact_values import exact_number, exact_text, exact_truth
 from commtune.documents.quantities import parse_bytes
-from commtune.errors import InvalidValue
 from commtune.model import Operation
 from commtune.spaces.parameter import Risk, Size
 
@@ -234,29 +231,6 @@ class RelationDocument(Model):
     """What happens otherwise."""
 
 
-def _as_numbers(version: str) -> tuple[float, ...]:
-    numbers = [int(number) for number in version.split(".")]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
-
-
-def _refuse_empty_range(versions: str) -> str:
-    # By hand, since packaging is slow to import. What can't be parsed stands for all versions.
-    bounds = re.findall(r"([<>])(=?) *(\d+(?:\.\d+)*)", versions)
-    # Of two bounds at the same version, the one that leaves it out counts.
-    low, is_above = max(
-        ((_as_numbers(v), not eq) for side, eq, v in bounds if side == ">"), default=((), False)
-    )
-    high, is_within = min(
-        ((_as_numbers(v), bool(eq)) for side, eq, v in bounds if side == "<"),
-        default=((math.inf,), False),
-    )
-    if high < low or (high == low and (is_above or not is_within)):
-        raise InvalidValue(f"no version is in {versions}", hint="a range is like >=4.3,<6")
-    return versions
-
-
 class SpaceDocument(Model):
     """A search space: environment variables with legal values and conditions."""
 
@@ -270,7 +244,7 @@ class SpaceDocument(Model):
     """One sentence on what the space is for."""
     library: str
     """The library that reads the variables."""
-    versions: Annotated[Text, AfterValidator(_refuse_empty_range)] = ""
+    versions: Text = ""
     """Library versions for which it holds, like ">=4.3,<6"; empty for all."""
     operations: list[Operation] = []
     """Operations for which it is meant; empty for all."""

@@ -184,22 +184,6 @@ def test_another_format_version_is_refused() -> None:
         build_space(parse_document(text, Path("later.yaml"), SpaceError))
 
 
-@pytest.mark.parametrize("versions", [">=4.0,<3", "<4, >=4.0.0", ">4.1,<=4.1", ">=1,<2,>3"])
-def test_a_range_that_no_version_is_in_is_refused(versions: str) -> None:
-    text = HEAD.replace("parameters", f'versions: "{versions}"\nparameters')
-    text += "  - name: A\n    kind: bool\n"
-    with pytest.raises(SpaceError) as caught:
-        build_space(parse_document(text, Path("r.yaml"), SpaceError))
-    assert caught.value.message == f"r.yaml:4: versions: no version is in {versions}"
-
-
-@pytest.mark.parametrize("versions", [">=4.0,<=4", ">4,<4.0.1", "<3", ">=10,<11,!=10.2", "2024"])
-def test_a_range_of_versions_is_kept(versions: str) -> None:
-    text = HEAD.replace("parameters", f'versions: "{versions}"\nparameters')
-    text += "  - name: A\n    kind: bool\n"
-    assert build_space(parse_document(text, Path("r.yaml"), SpaceError)).versions == versions
-
-
 def test_twenty_problems_fit_on_one_screen() -> None:
     text = HEAD + "".join(f"  - name: V{i}\n    kind: boool\n" for i in range(20))
     with pytest.raises(SpaceError) as caught:
