@@ -27,7 +27,7 @@ from commtune.campaign.plan import Plan  # noqa: E402
 from commtune.model import Profile, Verdict  # noqa: E402
 from commtune.model.profile import ALL_SIZES  # noqa: E402
 from commtune.replay.recording import load_grid  # noqa: E402
-from commtune.spaces.parameter import Kind, Parameter  # noqa: E402
+from commtune.spaces.customizing import customize_space  # noqa: E402
 
 from .halves import Floats, Halves, Recording, split_grid  # noqa: E402
 from .ours import run_whole_campaign  # noqa: E402
@@ -45,13 +45,11 @@ class WithIdle(Halves):
     def plan(self) -> Plan:
         """The recording's own campaign, in the larger space."""
         plan = self.recording.plan
-        names = [f"{_PREFIX}{number}" for number in range(self.count)]
         idle = [
-            Parameter(name, Kind.CHOICE, (None, "a", "b"), {v: {name: v} for v in "ab"})
-            for name in names
+            {"name": f"{_PREFIX}{number}", "kind": "choice", "values": ["a", "b"]}
+            for number in range(self.count)
         ]
-        space = replace(plan.space, parameters=(*plan.space.parameters, *idle))
-        return replace(plan, space=space)
+        return replace(plan, space=customize_space(plan.space, extend=idle))
 
 
 @dataclass(frozen=True)

@@ -113,9 +113,8 @@ class ObservedState:
         """
         if self.state.is_over and not after.state.is_known:
             return self
-        is_pending_again = self.state not in _WAITING | _SILENCE and after.state in _WAITING
         is_later = (after.started_at or 0.0) > (self.started_at or math.inf)
-        if is_pending_again or (is_later and self.state not in _WAITING):
+        if after.state in _WAITING or is_later:
             return after
         if after.state not in _FOLLOWS[self.state]:
             return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -47,8 +48,7 @@ def acquire_lock(
     """
     row = _row(connection, campaign_id)
     if row is None:
-        if _insert(connection, campaign_id, owner):
-            return ""
+        _insert(connection, campaign_id, owner)
         row = _row(connection, campaign_id)
     if row is None:  # released at this moment
         raise _locked(connection, campaign_id, None)
@@ -102,18 +102,15 @@ def _sound(connection: Connection, statement: Select[Any]) -> RowMapping | None:
     return rows[0]._mapping if rows else None
 
 
-def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> bool:
+def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
+    """Inserts the lock, unless another controller was quicker."""
     now = time.time()
-    try:
-        with connection.begin_nested():
-            connection.execute(
-                insert(LOCKS).values(
-                    campaign_id=campaign_id, since=now, heartbeat=now, **asdict(owner)
-                )
+    with suppress(IntegrityError), connection.begin_nested():
+        connection.execute(
+            insert(LOCKS).values(
+                campaign_id=campaign_id, since=now, heartbeat=now, **asdict(owner)
             )
-    except IntegrityError:  # another controller was quicker
-        return False
-    return True
+        )
 
 
 def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
@@ -83,7 +83,7 @@ class Restricted:
 
     value: str
     risks: tuple[Risk, ...]
-    why: str = ""
+    why: str
 
 
 @dataclass(frozen=True)
@@ -97,28 +97,28 @@ class Parameter:
             has values that are restricted or were excluded by narrowing.
         numbers: the numbers (bytes for sizes) of those values that are numbers.
         unset: whether it may be left unset while it is active.
-        when: its condition: it is active if any clause holds, or if there is none.
         restricted: values that need an opt-in and had none.
         default: what the library does if it is unset, as text for users; empty if unknown.
         applies_to: operations, transports or hardware on which it has an effect, for users.
         size: the smallest size of the space that includes it.
+        when: its condition: it is active if any clause holds, or if there is none.
     """
 
     name: str
     kind: Kind
     values: tuple[Value, ...]
     settings: Mapping[str, Mapping[str, str]]
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    unset: bool = True
+    numbers: Mapping[str, int]
+    unset: bool
+    source: str
+    risks: tuple[Risk, ...]
+    opt_in: bool
+    restricted: tuple[Restricted, ...]
+    note: str
+    default: str
+    applies_to: tuple[str, ...]
+    size: Size
     when: tuple[Clause, ...] = ()
-    source: str = ""
-    risks: tuple[Risk, ...] = ()
-    opt_in: bool = False
-    restricted: tuple[Restricted, ...] = ()
-    note: str = ""
-    default: str = ""
-    applies_to: tuple[str, ...] = ()
-    size: Size = Size.STANDARD
 
     @property
     def ordered(self) -> bool:
@@ -207,7 +207,7 @@ class AtMost:
     upper: str
     numbers: Mapping[str, Mapping[str, int]]
     why: str
-    times: int = 1
+    times: int
 
     @property
     def names(self) -> frozenset[str]:

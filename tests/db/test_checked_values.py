@@ -17,6 +17,7 @@ from commtune.db.checked_values import (
     check_document,
     check_of,
     column_check_of,
+    interval_problem,
     is_document,
 )
 from commtune.model import Outcome
@@ -135,3 +136,19 @@ def test_documents_are_read_as_far_as_they_can_be() -> None:
 def test_which_columns_are_stored_as_json() -> None:
     assert all(map(is_document, [list[int], Mapping[str, int], _Closed, _Open, list[int] | None]))
     assert not any(map(is_document, [Any, int, str, Time, Outcome, int | None, Outcome | None]))
+
+
+@pytest.mark.parametrize(
+    ("low", "ratio", "high", "problem"),
+    [
+        (0.0, 1.0, math.inf, ""),
+        (1.1, 1.1, 1.1, ""),
+        (-0.1, 1.0, 1.2, "1.0 is not in an interval from -0.1 to 1.2"),
+        (1.2, 1.1, 1.3, "1.1 is not in an interval from 1.2 to 1.3"),
+        (1.2, 1.4, 1.3, "1.4 is not in an interval from 1.2 to 1.3"),
+        (0.0, 0.0, 1.3, "0.0 is not in an interval from 0.0 to 1.3"),
+        (1.0, math.inf, math.inf, "inf is not in an interval from 1.0 to inf"),
+    ],
+)
+def test_a_ratio_is_in_its_interval(low: float, ratio: float, high: float, problem: str) -> None:
+    assert interval_problem({"low": low, "ratio": ratio, "high": high}) == problem

@@ -47,6 +47,13 @@ parameters:
       high: {TOY_MIN: 4}
 """
 
+RELATIONS = """
+relations:
+  - {at_most: [TOY_RADIX, TOY_SIZE], times: 2, why: a stage each}
+  - {product_at_most: {of: [TOY_SIZE, TOY_RADIX], limit: 1000000}, why: no more memory}
+"""
+RULED = TEXT + RELATIONS
+
 CAMPAIGN = """\
 campaign: 1
 name: mine
@@ -183,6 +190,9 @@ def test_the_key_is_the_content() -> None:
         "TOY_MAX: 2": "TOY_MAX: 3",
     }.items():
         assert build_space(parse_document(TEXT.replace(old, new))).key != small().key
+    ruled = build_space(parse_document(RULED))
+    for old, new in {"times: 2": "times: 3", "limit: 1000000": "limit: 1000001"}.items():
+        assert build_space(parse_document(RULED.replace(old, new))).key != ruled.key
     assert customize_space(small(), narrow={"TOY_SIZE": ["4KiB"]}).key != small().key
     assert customize_space(small(), opt_in=["TOY_LANE"]).key != small().key
 
@@ -260,5 +270,30 @@ def test_words_for_what_is_wrong() -> None:
     needed = TEXT.replace("name: TOY_RADIX\n", "name: TOY_RADIX\n    unset: false\n")
     space = build_space(parse_document(needed, Path("small.yaml"), SpaceError))
     assert space.check({"TOY_ALGO": "tree"}) == ["TOY_RADIX must be set here, to one of 2, 4, 8"]
-    with pytest.raises(SpaceError, match="not a configuration of space small: 'x' is not a value"):
-        small().assignment({"TOY_ALGO": "x"})
+    with pytest.raises(
+        SpaceError, match="not a configuration of space small: 'x' is not"
+    ) as caught:
+        small().assignment({"TOY_ALGO": "x", "TOY_RADIX": "3"})
+    assert caught.value.hint == "'3' is not a value of TOY_RADIX (nearest: 2)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "times: 2",
+            "times: 1000",
+            "4096: 1000 * TOY_RADIX must be at most TOY_SIZE: a stage each",
+        ),
+        (
+            "[TOY_RADIX, TOY_SIZE], times: 2",
+            "[TOY_SIZE, TOY_RADIX]",
+            "8: TOY_SIZE must be at most TOY_RADIX: a stage each",
+        ),
+        ("limit: 1000000", "limit: 32767", "8: the product must be at most 32767: no more memory"),
+    ],
+)
+def test_words_for_numbers_that_do_not_go_together(old: str, new: str, said: str) -> None:
+    space = build_space(parse_document(RULED.replace(old, new)))
+    (problem,) = space.check({"TOY_ALGO": "tree", "TOY_RADIX": "8", "TOY_SIZE": "4096"})
+    assert problem.endswith(f"={said}")

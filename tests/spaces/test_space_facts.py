@@ -8,6 +8,7 @@ import pytest
 
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import SpaceError
+from commtune.model import Operation
 from commtune.spaces.catalogue.loading import load_catalogue
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import build_space, load_space
@@ -181,3 +182,23 @@ def test_a_site_names_the_levels_that_it_allows() -> None:
     assert len(customize_space(space, opt_in=["NCCL_IB_SL"]).by_name["NCCL_IB_SL"].values) == 17
     with pytest.raises(SpaceError, match="does not need an opt-in"):
         customize_space(space, opt_in=["NCCL_IB_SL=16"])
+
+
+@pytest.mark.parametrize(
+    ("words", "operation", "is_idle"),
+    [
+        ("", Operation.BROADCAST, False),
+        ("broadcast", Operation.BROADCAST, False),
+        ("allreduce, reduce", Operation.BROADCAST, True),
+        ("allreduce, verbs", Operation.BROADCAST, False),
+        ("ping-pong", Operation.BROADCAST, True),
+        ("ping-pong", Operation.INCAST, False),
+        ("allreduce", Operation.INCAST, True),
+        ("allreduce", Operation("own:halo"), False),
+    ],
+)
+def test_parameters_of_other_operations_only_are_without_effect(
+    words: str, operation: Operation, is_idle: bool
+) -> None:
+    space = space_of(f"  - {{name: NCCL_ALGO, applies_to: [{words}]}}\n")
+    assert space.without_effect_on(operation) == (("NCCL_ALGO",) if is_idle else ())

@@ -12,8 +12,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from commtune.documents.yaml_document import parse_document
@@ -59,7 +60,7 @@ def holds(clause: dict[str, list[str]], values: dict[str, str | None]) -> bool:
 
 
 def number(value: str | None) -> int | None:
-    return int(value) if value is not None and value.isdigit() else None
+    return int(value) if value is not None and value.lstrip("-").isdigit() else None
 
 
 def related(relation: dict[str, Any], values: dict[str, str | None]) -> bool:
@@ -188,7 +189,22 @@ def legal_space(document: dict[str, Any]) -> tuple[Space, list[Environment]]:
     return space_of(document), expected
 
 
+def three_numbers(low: int, high: int, limit: int) -> dict[str, Any]:
+    """The product of two tells what is left to the third."""
+    domain = {"kind": "integer", "range": [low, high], "step": 1, "unset": True}
+    return {
+        "space": 1,
+        "name": "product",
+        "library": "none",
+        "forbidden": [],
+        "parameters": [{"name": name, **domain} for name in "ABC"],
+        "relations": [{"product_at_most": {"of": ["A", "B", "C"], "limit": limit}, "why": "r"}],
+    }
+
+
 @given(documents())
+@example(three_numbers(1, 3, limit=3))
+@example(three_numbers(-2, 2, limit=3))
 @settings(max_examples=150)
 def test_enumerating_and_counting_agree_with_brute_force(document: dict[str, Any]) -> None:
     space, expected = legal_space(document)
@@ -293,7 +309,23 @@ def test_counting_needs_no_enumeration() -> None:
     assert not space.check(space.sample(random.Random(0)))
 
 
+def test_products_beyond_their_limit_are_all_one() -> None:
+    names = [f"V{i}" for i in range(12)]
+    document = {
+        "space": 1,
+        "name": "product",
+        "library": "none",
+        "parameters": [{"name": name, "kind": "integer", "range": [1, 9]} for name in names],
+        "relations": [{"product_at_most": {"of": names, "limit": 1}, "why": "r"}],
+    }
+    # Of the assignments that set all, only that of ones is legal.
+    assert space_of(document).count() == 10**12 - 9**12 + 1
+
+
 def test_without_parameters_there_is_the_default_alone() -> None:
     space = Space("none", "1", "none", ())
     assert space.count() == 1
     assert list(space.configurations()) == [DEFAULT]
+    for number in (-1, 1):
+        with pytest.raises(IndexError):
+            space.nth(number)

@@ -192,7 +192,7 @@ _KIND_OF = {
 
 def classify_reason(reason: str) -> PendingReason:
     """Classifies a pending job's reason; Slurm may add details after a comma or in parentheses."""
-    word = re.split(r"[\s,(]", reason.strip().strip("()"), maxsplit=1)[0]
+    word = re.split(r"[\s,(]", reason.strip().strip("()"))[0]
     if re.search(r"requeued[ _].*(held|special exit)", reason.replace("_", " ")):
         return PendingReason.HELD
     if word in _KIND_OF:

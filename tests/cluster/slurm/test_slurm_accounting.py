@@ -50,8 +50,8 @@ def test_fields_of_a_job() -> None:
 
 
 def test_a_job_that_never_ran() -> None:
-    (job,) = read_accounts(line("7", "PENDING"))
-    assert (job.node_count, job.ended_at) == (0, None)
+    (job,) = read_accounts(line("7", "PENDING", elapsed="Unknown"))
+    assert (job.elapsed_s, job.node_count, job.ended_at) == (0, 0, None)
     assert not expand_readable_hosts(job.node_list)
     assert job.node_hours == 0
     assert sum_node_hours([job]) == 0

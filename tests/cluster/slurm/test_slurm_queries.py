@@ -200,6 +200,7 @@ def test_what_is_no_job_id(text: str) -> None:
 def test_failed_nodes() -> None:
     lines = [("n1", "idle"), ("n2", "down*"), ("n3", "drained"), ("n4", "idle*"), ("n5", "mixed")]
     text = "".join(f"{RECORD}{name}{FIELD}{state}{FIELD}\n" for name, state in lines)
+    text += f"{RECORD}n6{FIELD}do"  # where the output was cut off
     assert read_failed_nodes(text) == {"n2", "n3", "n4"}
 
 

@@ -191,8 +191,9 @@ def test_an_old_answer_changes_nothing() -> None:
 
 def test_a_job_that_was_put_back_forgets_its_first_start() -> None:
     running = ObservedState(JobState.RUNNING, started_at=10.0)
-    waiting = running.updated(ObservedState(JobState.PENDING))
-    assert (waiting.state, waiting.started_at) == (JobState.PENDING, None)
+    for known in (running, running.updated(ObservedState(JobState.ABSENT))):
+        waiting = known.updated(ObservedState(JobState.PENDING))
+        assert (waiting.state, waiting.started_at) == (JobState.PENDING, None)
     again = waiting.updated(ObservedState(JobState.RUNNING, started_at=90.0))
     assert (again.state, again.started_at) == (JobState.RUNNING, 90.0)
 

@@ -18,6 +18,7 @@ from commtune.tuner.statistics.blocks import (
     planned_blocks,
     whole_blocks,
 )
+from commtune.tuner.statistics.evidence import Evidence, never_works
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.pairs import pair_by_size, pair_times
 
@@ -58,6 +59,15 @@ def test_a_run_made_again_that_failed_counts_as_failed() -> None:
     (only,) = whole_blocks(runs, {0: plan_of(0, DEFAULT, A)})
     assert only[A].outcome is Outcome.CRASHED
     assert pair_times([only], DEFAULT, A, ONE_SPEED) == {}
+
+
+def test_what_failed_three_times_and_never_worked_is_given_up() -> None:
+    failed = [run(A, number, outcome=Outcome.CRASHED) for number in range(3)]
+    assert never_works(failed)
+    assert not never_works(failed[:2])
+    assert not never_works([*failed, run(A, 3)])
+    assert Evidence.of_runs(failed).rerun_count == 0
+    assert Evidence.of_runs([*failed, run(A, 2)]).rerun_count == 1
 
 
 def test_blocks_come_by_number_whatever_the_order_of_runs() -> None:

@@ -34,6 +34,11 @@ def test_few_values_say_nothing() -> None:
     assert fit_states([]).thresholds_s == ()
 
 
+def test_a_state_has_a_twentieth_of_the_values() -> None:
+    assert fit_states([80e-9] * 19 + [400e-9]).names == (FAST, SLOW)
+    assert fit_states([80e-9] * 20 + [400e-9]).names == (ALL,)
+
+
 def test_strays_do_not_hide_two_speeds() -> None:
     rng = random.Random(5)
     canaries = [80e-9] * 60 + [400e-9] * 20 + [12e-6] * 3

@@ -46,9 +46,13 @@ def test_modes_that_nothing_tells_apart_take_little_of_the_power(pairs: int) -> 
     assert 0.86 < found / cases < 0.975
 
 
-def test_the_same_pairs_say_the_same() -> None:
+@pytest.mark.parametrize("unit", [1.0, 1.5**0.4, 1e-6])
+def test_the_same_pairs_say_the_same_in_any_unit(unit: float) -> None:
     made = two_modes(random.Random(1), 12)
     estimate = made.estimate()
     assert estimate is not None
-    said = {detectable_gain(estimate, LEVEL, MINIMUM, 2.0, [made]) for _ in range(3)}
-    assert len(said) == 1
+    scaled = Pairs([(one / unit, other / unit) for one, other in made.times_s], made.is_first)
+    said, again = (
+        detectable_gain(estimate, LEVEL, MINIMUM, 2.0, [pairs]) for pairs in (made, scaled)
+    )
+    assert said == pytest.approx(again)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from commtune.model import SESSION_SPREAD, Interval, Verdict
+from commtune.model import SESSION_SPREAD, Estimand, Interval, Verdict
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -15,11 +15,13 @@ from commtune.tuner.statistics.intervals import (
     combine_strata,
     corrected_level,
     estimate_adjusted,
+    estimate_mean_ratio,
     estimate_ratio,
     interval_of_ratio,
     judge_interval,
     t_quantile,
 )
+from commtune.tuner.statistics.pairs import Pairs
 from commtune.tuner.statistics.power import detectable_gain
 
 
@@ -122,6 +124,18 @@ def test_a_gain_is_allowed_to_move_between_sessions_and_nothing_is_not() -> None
 
     assert widened(1.4) == pytest.approx(1.96 * SESSION_SPREAD * math.log(1.4), rel=1e-6)
     assert widened(1.0) < 1e-4
+
+
+def test_the_ratio_of_means_by_known_numbers() -> None:
+    # Means 2 and 3. The shares of a pair differ by -1/6, 5/6 and -2/3 from each other.
+    times_s = [(1.0, 2.0), (3.0, 2.0), (2.0, 5.0)]
+    assert Pairs(times_s).middle_s(Estimand.MEAN) == (2.0, 3.0)
+    assert Pairs(times_s).middle_s() == (2.0, 2.0)
+    found = estimate_mean_ratio(times_s)
+    assert found is not None
+    assert (found.mean, found.error) == pytest.approx((math.log(2 / 3), math.sqrt(42 / 36 / 6)))
+    assert (found.freedom, found.pairs) == (2, 3)
+    assert estimate_mean_ratio([(1.0, 2.0)]) is None
 
 
 def test_strata_are_put_together_by_their_shares() -> None:
