@@ -6,7 +6,7 @@ from typing import Any
 
 from commtune.commands.measure import compare
 from commtune.commands.profiles import verify
-from commtune.model import Outcome, VerificationVerdict
+from commtune.model import Estimand, Outcome, VerificationVerdict
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.verification.pairwise import Arm, PairwiseResult
 from commtune.tuner.verification.phase import Verification
@@ -15,7 +15,8 @@ from commtune.tuner.verification.phase import Verification
 def versus(**changes: Any) -> PairwiseResult:
     nothing: dict[str, Any] = {
         "differences": (), "blocks": 9, "failures": {Arm.A: {}, Arm.B: {}}, "details": {},
-        "level": 0.95, "speeds": MachineStates(()), "oversubscribed": False, "repeats": 0,
+        "level": 0.95, "estimand": Estimand.MEDIAN, "speeds": MachineStates(()),
+        "oversubscribed": False, "repeats": 0,
     }  # fmt: skip
     return PairwiseResult(**{**nothing, **changes})
 

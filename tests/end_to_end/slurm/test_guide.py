@@ -184,7 +184,9 @@ def _follow(shell: Shell, part: Part, home: Path) -> Part:
     assert code in allowed, f"{part.text}: exit code {code}: {output}"
     if part.shown:
         wanted = pattern(part.shown, home)
-        found = plain(output, home)
+        # On a noisy machine, few pairs may hold a slow run.
+        lines = plain(output, home).splitlines()
+        found = "\n".join(line for line in lines if "more slow runs than" not in line)
         assert re.fullmatch(wanted, found), f"$ {part.text}\n{found}\n--- shown:\n{wanted}"
     return part
 
