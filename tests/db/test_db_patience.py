@@ -38,7 +38,7 @@ connection.execute("ROLLBACK")
 @pytest.fixture
 def file(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """An SQLite file whose single attempts to write are short."""
-    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.1")
     with opened_store(sqlite_url) as store:
         yield store.database
 
@@ -80,7 +80,7 @@ def test_a_write_waits_for_another_program_and_says_so_once(
 def test_to_open_a_file_waits_for_another_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
 ) -> None:
-    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.1")
     path, said = tmp_path / "commtune.db", list[str]()
     if not is_new:
         open_database(f"sqlite:///{path}").close()
@@ -99,7 +99,6 @@ def test_to_open_a_file_waits_for_another_program(
 def test_to_open_a_file_waits_as_long_as_a_variable_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
     monkeypatch.setenv("COMMTUNE_DB_WAIT", "60")
     child = holder(tmp_path / "commtune.db")
     assert child.stdin

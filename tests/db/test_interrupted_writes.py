@@ -14,7 +14,6 @@ import pytest
 from sqlalchemy import text
 from stores import opened_store
 
-from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
@@ -50,7 +49,7 @@ def test_who_handles_it_can_write(sqlite_store: Store) -> None:
 def test_a_wait_for_another_program_can_be_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(location, "ATTEMPT_S", 0.1)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.1")
     said: list[str] = []
 
     def struck(message: str) -> None:

@@ -71,9 +71,14 @@ def machine(**changes: Any) -> Machine:
     return Machine(truth, VirtualClock(), **changes)
 
 
-def compare(made: Machine, a: Configuration = DEFAULT, b: Configuration = OTHER,
-            time_s: float = 12.0, seed: str = "1",
-            estimand: Estimand = Estimand.MEDIAN) -> PairwiseResult:  # fmt: skip
+def compare(
+    made: Machine,
+    a: Configuration = DEFAULT,
+    b: Configuration = OTHER,
+    time_s: float = 12.0,
+    seed: str = "1",
+    estimand: Estimand = Estimand.MEDIAN,
+) -> PairwiseResult:
     workload = Workload(Operation.ALLREDUCE, SIZES)
     sides = {Arm.A: a, Arm.B: b}
     contest = PairwiseComparison(
