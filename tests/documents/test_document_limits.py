@@ -138,16 +138,13 @@ def test_digits_of_other_scripts_are_words() -> None:
     assert space.by_name["V"].numbers == {"1": 1}
 
 
-@pytest.mark.parametrize("name", ["pipe", "device", "kernel", "large"])
+@pytest.mark.parametrize("name", ["pipe", "device", "large"])
 def test_only_regular_files_of_a_sensible_size_are_read(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "large.yaml").write_bytes(b"#" * (2**20 + 1))
     (tmp_path / "device.yaml").symlink_to("/dev/zero")
-    (tmp_path / "kernel.yaml").symlink_to("/proc/version")
     file = tmp_path / f"{name}.yaml"
-    words = {"large": "it is larger than 1 MiB", "kernel": "it is the kernel's"}.get(
-        name, "it is a pipe or a device"
-    )
+    words = "it is larger than 1 MiB" if name == "large" else "it is a pipe or a device"
     with pytest.raises(DocumentError, match=words):
         load_document(file)
     with pytest.raises(OSError, match=words):
