@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commtune.model import FEW_PAIRS, FEWEST_PAIRS, Aggressor, Conditions, Interval
+from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
 
 #: The most bytes that are shown in addition to a whole number of units.
 _LITTLE = 64
@@ -156,16 +156,13 @@ def describe_speedup(
     return f"{format_speedup(speedup, fewest)} at {format_size(size)}{state}"
 
 
-def describe_detectable(gain: float, where: str = "", pairs: int | None = None) -> str:
+def describe_detectable(gain: float, where: str = "") -> str:
     """Describes the minimum detectable effect (a share) with its power.
 
     Args:
         where: its size, such as `` at 8 B``; empty if that is clear.
-        pairs: the pairs that tell the noise, if known. Few may have met no rare disturbance.
     """
-    few = "" if pairs is None or pairs >= FEW_PAIRS else f", by the noise of {pairs} pairs"
-    said = f"minimum detectable effect {format_percent(gain)}{where}"
-    return f"{said} (found in 9 of 10 cases{few})"
+    return f"minimum detectable effect {format_percent(gain)}{where} (found in 9 of 10 cases)"
 
 
 def describe_aggressor(aggressor: Aggressor) -> str:

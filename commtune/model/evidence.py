@@ -7,8 +7,8 @@ from enum import StrEnum
 
 #: With fewer pairs than this a verdict is inconclusive, however well they agree.
 FEWEST_PAIRS = 5
-#: Fewer pairs may have met no rare disturbance: what is said to be found in 9 of 10 cases is then
-#: found in as few as 5 (docs/method.md).
+#: Fewer pairs may have met no rare disturbance. So they state no minimum detectable effect, and a
+#: single slow run is named (docs/method.md).
 FEW_PAIRS = 20
 #: The standard deviation of a speedup between sessions, as a share of its logarithm, where it was
 #: not measured: that of 11 profiles on a virtual machine, hours later (docs/measurements.md).

@@ -15,7 +15,7 @@ from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
 from commtune.documents.files import replaced_file, writing_file
 from commtune.documents.quantities import format_bandwidth
-from commtune.model import Configuration
+from commtune.model import FEW_PAIRS, Configuration
 from commtune.report import points, recommendations, timeline
 from commtune.report.earlier_campaigns import describe_learned
 from commtune.report.figures import evidence
@@ -89,14 +89,17 @@ class Page:
 
     @property
     def detectable(self) -> dict[int, float]:
-        """The minimum detectable effect by size, for sizes with enough pairs."""
-        judged = {p.bytes for p in self.points if p.is_judged}
-        return {s: g for s, g in self.record.conclusion.detectable.items() if s in judged}
+        """The minimum detectable effect by size, for sizes with pairs that tell the noise."""
+        return {s: g for s, g in self.record.conclusion.detectable.items() if s in self._telling}
 
     @property
     def undetectable(self) -> list[int]:
-        """Sizes with enough pairs at which no gain would have been detected."""
-        return sorted({p.bytes for p in self.points if p.is_judged} - self.detectable.keys())
+        """Sizes at which the noise is known, and no gain would have been detected."""
+        return sorted(self._telling - self.detectable.keys())
+
+    @property
+    def _telling(self) -> set[int]:
+        return {p.bytes for p in self.points if p.evidence.gain.pairs >= FEW_PAIRS}
 
     @property
     def columns(self) -> tuple[SizePoint, ...]:

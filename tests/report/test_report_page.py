@@ -293,7 +293,7 @@ def test_a_border_with_an_interval_that_says_nothing_has_no_number(store: Store,
 
 
 def test_sizes_where_any_gain_may_be_hidden_are_named(store: Store, url: str) -> None:
-    Made(trials=5, blocks=9).store(store)
+    Made(trials=5, blocks=20).store(store)
     record = read_record(store, url, describe_campaign(url, "made-up"))
     known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
     conclusion = replace(record.conclusion, detectable=known)

@@ -10,7 +10,7 @@ from statistics import median
 
 from commtune.campaign.plan import BUDGETS, Plan
 from commtune.formatting import format_size
-from commtune.model import FEWEST_PAIRS, Estimand, Execution, Phase, PointEvidence, Run, Verdict
+from commtune.model import FEW_PAIRS, Estimand, Execution, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
     CONFIRMATION_SHARES,
     Answer,
@@ -224,7 +224,8 @@ def detectable_gains(
         # Scaled by blocks, not by pairs: runs in different machine states make no pair.
         times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
-            if found is not None and found.pairs >= FEWEST_PAIRS:
+            # Fewer may have met no rare disturbance: nobody knows what they would have found.
+            if found is not None and found.pairs >= FEW_PAIRS:
                 strata = [*comparison.pairs.get(candidate, {}).get(size, {}).values()]
                 gain = detectable_gain(
                     found, rules.interval_level, rules.minimum_gain, times, strata

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from commtune import formatting
-from commtune.model import PointEvidence
+from commtune.model import FEW_PAIRS, PointEvidence
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 
 #: A gain so large (900 %) that not to exclude it, or not to detect less, says nothing.
@@ -85,12 +85,16 @@ def is_ruled_out(size: int, points: Sequence[PointEvidence], minimum_gain: float
 def _describe_power(
     sizes: Sequence[int], found: Mapping[int, float], known: Mapping[int, PointEvidence]
 ) -> str:
-    here = [size for size in sizes if size in found]
+    here = [size for size in sizes if size in found and not _has_few_pairs(known.get(size))]
     if not here:
         return ""
     worst = max(here, key=lambda size: found[size])
-    pairs = known[worst].gain.pairs if worst in known else None
-    return formatting.describe_detectable(found[worst], _of(worst, sizes), pairs)
+    return formatting.describe_detectable(found[worst], _of(worst, sizes))
+
+
+def _has_few_pairs(point: PointEvidence | None) -> bool:
+    """Whether a number is of an older version, which stated it for any number of pairs."""
+    return point is not None and point.gain.pairs < FEW_PAIRS
 
 
 def _of(size: int, sizes: Sequence[int]) -> str:

@@ -263,28 +263,34 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
 ) -> None:
     made = {}
     for candidate, (ratio, spread) in {A: slow, B: (1.0, 0.1)}.items():
-        logs = [(spread + 1e-6 * n) * (-1) ** n for n in range(12)]
+        logs = [(spread + 1e-6 * n) * (-1) ** n for n in range(20)]
         blocks = [block({8: 1.0}, {candidate: {8: 1 / (ratio * math.exp(x))}}) for x in logs]
         made[candidate] = compare_candidate(blocks, candidate, "allreduce", MachineStates(), RULES)
     points = {candidate: both[0] for candidate, both in made.items()}
     estimates = {candidate: both[1] for candidate, both in made.items()}
     assert [points[c][0].verdict for c in (A, B)] == [Verdict.DEFAULT, Verdict.UNDECIDED]
     comparison = Comparison(points, estimates, {}, {})
-    looks = (Look(12, 12, {0: "budget", 1: "budget"}),)
-    found = detectable_gains(Decision((A, B), 12, 0, 1.0, looks), comparison, RULES)
+    looks = (Look(20, 20, {0: "budget", 1: "budget"}),)
+    found = detectable_gains(Decision((A, B), 20, 0, 1.0, looks), comparison, RULES)
     open_ = estimates[B][8]
     assert open_ is not None
     assert found == {8: detectable_gain(open_, RULES.interval_level, 0.02)}
 
 
 def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() -> None:
-    estimate = Estimate(0.0, 0.05, 1.0, 7)
+    estimate = Estimate(0.0, 0.05, 1.0, 20)
     rules = replace(RULES, comparisons=24)
     gain = interval_of_ratio(estimate, rules.interval_level)
     point = PointEvidence("allreduce", 8, "all", 1.0, 1.0, gain, Verdict.UNDECIDED)
     comparison = Comparison({A: (point,)}, {A: {8: estimate}}, {}, {})
     assert gain.high > 1e6
-    assert detectable_gains(looked(7, 7), comparison, rules) == {}
+    assert detectable_gains(looked(20, 20), comparison, rules) == {}
+
+
+@pytest.mark.parametrize(("blocks", "is_stated"), [(19, False), (20, True)])
+def test_few_pairs_do_not_tell_what_was_detectable(blocks: int, is_stated: bool) -> None:
+    found = concluded(ratios([math.exp((0.02 + 1e-6 * n) * (-1) ** n) for n in range(blocks)]))
+    assert bool(found["detectable"]) is is_stated
 
 
 def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
