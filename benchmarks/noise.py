@@ -61,7 +61,7 @@ def _take_in(found: Found, database: str, name: str) -> None:
     runs = [run for run in store.runs(campaign.id) if run.outcome is Outcome.OK]
     for run in runs:
         for measured in run.measurements:
-            found.medians[measured.bytes].append(measured.median_s)
+            found.medians[measured.bytes].append(measured.time_s)
     found.rates += store.traffic(campaign.id) or ()
     for job in store.job_book(campaign.id).all_jobs():
         if job.started_at and job.ended_at and runs:

@@ -182,6 +182,11 @@ def describe_emulated(nodes: int) -> str:
     return f"emulated nodes: {nodes}, over sockets on one machine"
 
 
+def describe_estimand(estimand: str) -> str:
+    """Describes the times whose ratios speedups are: ``mean times``."""
+    return "95th percentiles of operations" if estimand == "p95" else f"{estimand} times"
+
+
 def describe_conditions(conditions: Conditions) -> str:
     """Describes unusual conditions of a profile's runs; empty if there were none."""
     emulated = conditions.emulated_nodes
@@ -190,7 +195,7 @@ def describe_conditions(conditions: Conditions) -> str:
         describe_emulated(emulated) if emulated else "",
         conditions.timing and f"timed: {conditions.timing}",
         conditions.pattern and f"pattern: {conditions.pattern}",
-        conditions.estimand and f"speedups are ratios of {conditions.estimand} times",
+        conditions.estimand and f"speedups are ratios of {describe_estimand(conditions.estimand)}",
     )
     return "; ".join(filter(None, said))
 

@@ -157,6 +157,6 @@ def _played(halves: Halves, runner: Runner, seconds: float) -> Played:
 
 
 def _log_times(run: Run, sizes: tuple[int, ...]) -> Floats:
-    known = {m.bytes: math.log(m.median_s) for m in run.measurements}
+    known = {m.bytes: math.log(m.time_s) for m in run.measurements}
     good = run.outcome is Outcome.OK
     return np.array([known.get(size, math.nan) if good else math.nan for size in sizes])

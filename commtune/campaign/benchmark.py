@@ -16,7 +16,7 @@ from commtune.documents.files import read_file, resolve_path
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.documents.yaml_document import Document
 from commtune.errors import CampaignError
-from commtune.model import BATCHED, PYTHON_BACKENDS, Backend, Operation, OwnBenchmark
+from commtune.model import BATCHED, PYTHON_BACKENDS, Backend, Estimand, Operation, OwnBenchmark
 from commtune.paths import is_file
 
 #: Placeholders in a command, replaced for each run (see ``kernels.adapters.program``).
@@ -211,7 +211,8 @@ def _check_program(
 def _check_plain(document: Document, file: CampaignFile) -> None:
     """Refuses keys that only some benchmarks support."""
     workload = file.workload
-    is_command = file.benchmark is not None and bool(file.benchmark.command)
+    command = file.benchmark if file.benchmark and file.benchmark.command else None
+    is_command = command is not None
     if workload.ranks < 2 and not is_command:
         raise document.error(
             f"{workload.ranks} is out of range",
@@ -227,6 +228,12 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
             f"{what} has no batched mode",
             ("timing", "mode"),
             hint="remove it",
+        )
+    if command and file.estimand is Estimand.P95 and command.output != "json-line":
+        raise document.error(
+            "the command prints no time of each operation, of which p95 is the 95th percentile",
+            ("estimand",),
+            hint="remove it, or print `times_s` with `output: json-line`",
         )
     if is_command and file.guard_operations:
         raise document.error(

@@ -29,7 +29,7 @@ from commtune.documents.files import noted_reading
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, is_path, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey, InvalidValue
-from commtune.model import Configuration, Operation
+from commtune.model import Configuration, Estimand, Operation
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
 from commtune.spaces.catalogue_facts import list_remarks
@@ -167,7 +167,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
         sizes_named=bool(part.sizes),
         budget_named=bool(file.budget.model_fields_set),
-        timing_named=bool(file.timing.model_fields_set & WAYS),
+        timing_named=bool(file.timing.model_fields_set & WAYS) or file.estimand is Estimand.P95,
     )
 
 
@@ -190,7 +190,7 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
     with document.placing("workload"):
         measured = as_workload(part, folder, uses_scheduler=uses_scheduler)
     with document.placing("timing"):
-        timing = file.timing.as_timing(measured)
+        timing = file.timing.as_timing(measured, is_tail=file.estimand is Estimand.P95)
     return Plan(
         name=file.name,
         space=built.space,

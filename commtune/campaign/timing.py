@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,6 +16,8 @@ from commtune.spaces.schema import Truth, Whole
 DEFAULT_BATCH, _LARGEST_BATCH = 20, 100_000
 #: Keys for how operations are timed; the others are for how long.
 WAYS = frozenset({"mode", "operations", "timer", "graph"})
+#: The samples of a size whose 95th percentile is asked for: the fewest, and by default.
+_FEWEST_TAIL_SAMPLES, _TAIL_SAMPLES = 20, 60
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,12 @@ class TimingPart(Part):
         default=False, description="with mode: batched: a batch is launched as one graph"
     )
 
-    def as_timing(self, workload: Workload) -> Timing:
+    def as_timing(self, workload: Workload, *, is_tail: bool = False) -> Timing:
         """Returns the timing for a workload.
+
+        Args:
+            is_tail: whether times are 95th percentiles of samples. They depend on the number of
+                samples, so each size then has the same number of them in every run.
 
         Raises:
             InvalidKey: keys conflict, or the workload can't be timed like that.
@@ -65,7 +71,22 @@ class TimingPart(Part):
         operations = self.operations if self.mode == BATCHED else 0
         found = Timing(**same, time_cap_s=self.time_cap, operations=operations)
         check_timing(found, workload, is_counted="operations" in self.model_fields_set)
-        return found
+        return self._with_tail(found) if is_tail else found
+
+    def _with_tail(self, timing: Timing) -> Timing:
+        if timing.mode == BATCHED:
+            words = "a batch hides its slowest operations, which estimand: p95 asks for"
+            raise InvalidKey("mode", words, "remove it")
+        samples = self.max_samples if "max_samples" in self.model_fields_set else _TAIL_SAMPLES
+        if samples < _FEWEST_TAIL_SAMPLES:
+            raise InvalidKey(
+                "max_samples",
+                f"a 95th percentile takes {_FEWEST_TAIL_SAMPLES} samples or more",
+                f"write at least {_FEWEST_TAIL_SAMPLES}, or leave it out for {_TAIL_SAMPLES}",
+            )
+        return replace(
+            timing, percentile=95, operations=1, min_samples=samples, max_samples=samples
+        )
 
 
 def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> None:

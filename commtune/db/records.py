@@ -352,6 +352,15 @@ class CampaignSummary:
         return self.runs - self.lost - self.outcomes.get(model.Outcome.OK, 0)
 
 
+def time_column(what: Mapping[str, Any]) -> str:
+    """Returns the column of ``measurements`` with the times that a campaign compares.
+
+    Args:
+        what: as in ``CampaignDescription``.
+    """
+    return "p95_s" if what["timing"].get("percentile") == 95 else "median_s"
+
+
 @dataclass(frozen=True)
 class CampaignDescription:
     """A stored campaign without its runs.
@@ -383,3 +392,8 @@ class CampaignDescription:
     def estimand(self) -> model.Estimand:
         """The quantity whose ratio its speedups are."""
         return model.Estimand(self.what.get("estimand", model.Estimand.MEDIAN))
+
+    @property
+    def time_column(self) -> str:
+        """The column of ``measurements`` with the times that it compares."""
+        return time_column(self.what)

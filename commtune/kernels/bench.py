@@ -158,7 +158,7 @@ def _shape(workload: model.Workload) -> list[str]:
 def _timing(timing: model.Timing) -> list[str]:
     mode = [f"--timing={timing.mode}", f"--operations={timing.operations}"]
     return [
-        *(mode if timing.mode != model.BLOCKING else ()),
+        *(mode if timing.operations else ()),
         *(["--graph=yes"] if timing.graph else []),
         *([f"--timer={timing.timer}"] if timing.timer != model.WALL else ()),
         f"--warmup={timing.warmup}",

@@ -32,10 +32,15 @@ class Verdict(StrEnum):
 
 
 class Estimand(StrEnum):
-    """The quantity of a configuration's runs that speedups are about."""
+    """The quantity of a configuration's runs that speedups are about.
+
+    ``MEDIAN`` and ``MEAN`` are of the medians of runs; ``P95`` is typical of the 95th percentiles
+    of runs, that is, of what 19 in 20 operations of a run stay below.
+    """
 
     MEDIAN = "median"
     MEAN = "mean"
+    P95 = "p95"
 
 
 @dataclass(frozen=True)

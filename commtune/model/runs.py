@@ -184,20 +184,30 @@ class SizeTime:
     """The part of a measurement that comparisons need; the rest is only in the database.
 
     Attributes:
-        bytes, median_s, canary_s, canary_after_s, busbw, operation: as in ``Measurement``.
+        bytes, canary_s, canary_after_s, operation: as in ``Measurement``.
+        time_s: the percentile of the samples that comparisons are about.
+        busbw: bus bandwidth at that time, bytes per second.
     """
 
     bytes: int
-    median_s: float
+    time_s: float
     canary_s: float | None
     canary_after_s: float | None
     busbw: float
     operation: str = ""
 
     @classmethod
-    def of(cls, found: Measurement) -> SizeTime:
-        """Selects that part of a measurement."""
-        return cls(*(getattr(found, name) for name in cls.__slots__))
+    def of(cls, found: Measurement, percentile: int = 50) -> SizeTime:
+        """Selects that part of a measurement.
+
+        Args:
+            percentile: as in ``Timing``.
+        """
+        time_s, busbw = found.median_s, found.busbw
+        if percentile == 95:
+            time_s, busbw = found.p95_s, busbw * found.median_s / found.p95_s
+        canaries = found.canary_s, found.canary_after_s
+        return cls(found.bytes, time_s, *canaries, busbw, found.operation)
 
 
 @dataclass(frozen=True)
@@ -313,7 +323,9 @@ class Run:
         return cls(
             **{name: getattr(request, name) for name in asked},
             **{name: getattr(result, name) for name in ended},
-            measurements=tuple(map(SizeTime.of, result.measurements)),
+            measurements=tuple(
+                SizeTime.of(one, request.timing.percentile) for one in result.measurements
+            ),
             session=session,
             operation=str(request.workload.operation),
             then=tuple(str(operation) for operation in request.workload.then),

@@ -10,7 +10,7 @@ from typing import Any
 
 from commtune.model.runs import SizeTime
 
-_COLUMNS = ("bytes", "median_s", "canary_s", "canary_after_s")
+_COLUMNS = ("bytes", "time_s", "canary_s", "canary_after_s")
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class SizeTimes:
     Attributes:
         run: index of the measurement's run in a list of runs, ascending.
         bytes: message size.
-        median_s, canary_s, canary_after_s: as in ``Measurement``; NaN for ``None``.
+        time_s, canary_s, canary_after_s: as in ``SizeTime``; NaN for ``None``.
     """
 
     run: array[int] = field(default_factory=lambda: array("q"))
     bytes: array[int] = field(default_factory=lambda: array("q"))
-    median_s: array[float] = field(default_factory=lambda: array("d"))
+    time_s: array[float] = field(default_factory=lambda: array("d"))
     canary_s: array[float] = field(default_factory=lambda: array("d"))
     canary_after_s: array[float] = field(default_factory=lambda: array("d"))
 

@@ -31,10 +31,12 @@ class Timing:
         time_cap_s: wall seconds a size may take, warm-up included, once min_samples is reached.
         mode: ``blocking``: each sample waits for the end of its operations; ``batched``:
             ``operations`` are enqueued, and waited for together.
-        operations: number in a batch, if ``mode`` is ``batched``; else 0.
+        operations: number in a batch, or in a sample if ``blocking``; 0: the benchmark batches the
+            shortest.
         timer: ``wall``: the clock of the host, around waiting for the device; ``device``: events
             on the device.
         graph: whether a batch is recorded once and launched as a graph (``batched`` only).
+        percentile: that of a size's samples which is its time: 50, the median, or 95.
     """
 
     warmup: int = 5
@@ -46,11 +48,13 @@ class Timing:
     operations: int = 0
     timer: str = WALL
     graph: bool = False
+    percentile: int = 50
 
     def plain(self) -> dict[str, Any]:
         """Returns plain data, without default values."""
-        usual = {"mode": BLOCKING, "operations": 0, "timer": WALL, "graph": False}
-        return _without_defaults(asdict(self), usual)
+        usual = asdict(Timing())
+        optional = ("mode", "operations", "timer", "graph", "percentile")
+        return _without_defaults(asdict(self), {name: usual[name] for name in optional})
 
     @property
     def said(self) -> str:

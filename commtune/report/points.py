@@ -236,7 +236,7 @@ def busbw_of(record: CampaignRecord) -> Callable[[SizePoint, float], float] | No
     """Returns a function for the bus bandwidth (bytes/s) at a point, given a time in seconds."""
     # Bus bandwidth is size over time, multiplied by a factor that the operation determines.
     factors = (
-        m.busbw * m.median_s / m.bytes
+        m.busbw * m.time_s / m.bytes
         for run in record.runs
         if run.outcome is Outcome.OK and run.operation == record.operation
         for m in run.measurements

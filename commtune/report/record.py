@@ -37,7 +37,7 @@ class TimedRuns:
     def __init__(self, runs: Sequence[Run], times: SizeTimes) -> None:
         self.runs = runs
         self._run, self._bytes = np.asarray(times.run), np.asarray(times.bytes)
-        self._median_s = np.asarray(times.median_s)
+        self._time_s = np.asarray(times.time_s)
         self._before_s = np.asarray(times.canary_s)
         self.speeds = self._fit()
         self._state = number_states(self.speeds, times)
@@ -55,9 +55,9 @@ class TimedRuns:
         """Yields good runs of the default: run, size in bytes, median in seconds, state."""
         names = (*self.speeds.names, MIXED)  # state -1 is the last one
         rows = self._rows(lambda run: run.configuration.is_default and run.operation == operation)
-        columns = (self._run, self._bytes, self._median_s, self._state)
-        for run, size, median_s, state in zip(*(c[rows].tolist() for c in columns), strict=True):
-            yield self.runs[run], size, median_s, names[state]
+        columns = (self._run, self._bytes, self._time_s, self._state)
+        for run, size, time_s, state in zip(*(c[rows].tolist() for c in columns), strict=True):
+            yield self.runs[run], size, time_s, names[state]
 
     def search_logs(self, low: int, high: int) -> dict[Configuration, float]:
         """Returns the mean log time of each configuration in the search, relative to the default.
@@ -77,7 +77,7 @@ class TimedRuns:
         rows = self._rows(lambda run: run.phase is Phase.SEARCH)
         rows = rows[self._state[rows] >= 0]
         runs, cells = self._run[rows], self._bytes[rows] * 4 + self._state[rows]
-        seconds, logs = self._median_s[rows], np.full(len(rows), np.nan)
+        seconds, logs = self._time_s[rows], np.full(len(rows), np.nan)
         is_default = self._flags(lambda run: run.configuration.is_default)[runs]
         for cell in np.unique(cells):
             here = cells == cell

@@ -69,7 +69,7 @@ class DefaultRun(NamedTuple):
     run_id: str
     bytes: int
     at_s: float
-    median_s: float
+    time_s: float
     speed: str
     is_disturbed: bool
 
@@ -168,11 +168,11 @@ def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
             run_id=run.run_id,
             bytes=size,
             at_s=run.started_at - start,
-            median_s=median_s,
+            time_s=time_s,
             speed=speed,
             is_disturbed=is_disturbed(run),
         )
-        for run, size, median_s, speed in record.times.of_default(record.operation)
+        for run, size, time_s, speed in record.times.of_default(record.operation)
     )
 
 
@@ -183,7 +183,7 @@ def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[D
     cells: defaultdict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
     for run in runs:
         if run.speed != MIXED:
-            cells[run.bytes, run.speed].append((run.at_s, math.log(run.median_s)))
+            cells[run.bytes, run.speed].append((run.at_s, math.log(run.time_s)))
     return noise_of(cells)
 
 

@@ -180,6 +180,23 @@ def test_measurements_come_back_as_they_were(store: Store, campaign_id: int) -> 
     given.check_measurements(store, "r1", wanted)
 
 
+def test_a_campaign_about_95th_percentiles_reads_those(store: Store) -> None:
+    what = {**given.campaign().what, "timing": {"warmup": 5, "percentile": 95}}
+    campaign_id = store.open_campaign(given.campaign(what=what)).id
+    store.add_trial(campaign_id, 1, given.TUNED, "sampler")
+    given.add_run(store, campaign_id)
+    (run,), wanted = store.runs(campaign_id), given.result().measurements
+    assert [m.time_s for m in run.measurements] == [m.p95_s for m in wanted]
+    assert [m.busbw * m.time_s for m in run.measurements] == pytest.approx(
+        [m.busbw * m.median_s for m in wanted]
+    )
+    assert [replace(one, operation="") for one in run.measurements] == [
+        SizeTime.of(one, 95) for one in wanted
+    ]
+    _, times = store.timed_runs(campaign_id)
+    assert [*times.time_s] == [m.p95_s for m in wanted]
+
+
 def test_samples_keep_seven_digits_from_nanoseconds_to_hours() -> None:
     values = [1.2345678e-9, 2.5e-6, 3600.125, 0.0]
     assert unpack_samples(pack_samples(values)) == pytest.approx(values, rel=1e-7)

@@ -53,7 +53,7 @@ def test_optuna_reads_the_numbers_that_were_measured(
             trial = trials[run.run_id]
             is_good = run.outcome is Outcome.OK
             assert trial.state is (TrialState.COMPLETE if is_good else TrialState.FAIL)
-            measured = [m.median_s for m in run.measurements if m.bytes == size]
+            measured = [m.time_s for m in run.measurements if m.bytes == size]
             assert trial.values == (measured if is_good else None)
             set_here = {name: v for name, v in trial.params.items() if v is not None}
             assert set_here == dict(run.configuration)
@@ -67,7 +67,7 @@ def test_optuna_reads_the_numbers_that_were_measured(
         assert made.metric_names == ["median_s"]
         assert made.user_attrs["bytes"] == size
         good = [
-            m.median_s
+            m.time_s
             for r in runs
             if r.outcome is Outcome.OK
             for m in r.measurements

@@ -63,12 +63,12 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
         DatabaseFault: the database can't be read, or the campaign is damaged.
     """
     with keep_open(db):
-        number = describe_campaign(db, name).id
-        listed = list_summaries(db, number)
+        campaign = describe_campaign(db, name)
+        listed = list_summaries(db, campaign.id)
         if not listed:  # the campaign is damaged, which was reported
             raise DamagedRows(f"campaign {name}")
         recent, _ = list_runs(db, name, limit=_RECENT)
-        phases, single_run = count_phases(db, number), best_single_run(db, number)
+        phases, single_run = count_phases(db, campaign.id), best_single_run(db, campaign)
     (summary,) = listed
     return CampaignProgress(
         summary=summary,

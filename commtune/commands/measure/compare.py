@@ -134,7 +134,8 @@ def _row_verdict(difference: comparison.Difference) -> str:
 def _remarks(found: comparison.PairwiseResult) -> list[str]:
     said = []
     if found.estimand is not Estimand.MEDIAN:
-        said.append(f"A / B is the ratio of {found.estimand} times, as in the profile's campaign")
+        times = text.describe_estimand(found.estimand)
+        said.append(f"A / B is the ratio of {times}, as in the profile's campaign")
     if any(difference.speed != "all" for difference in found.differences):
         said.append(text.each_by_itself(_LEVEL))
     if found.oversubscribed:

@@ -13,7 +13,7 @@ from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import LARGEST, VERIFIED, write_numbers
-from commtune.db.records import StackRecord, SystemRecord
+from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
 from commtune.model import Outcome, Phase
 
 _RUNS = """
@@ -50,8 +50,8 @@ WHERE campaign_id = :campaign AND state = 'stored' GROUP BY phase ORDER BY MIN(i
 #: The shortest times of the default and of all other configurations, by size. Means would depend
 #: on how often the machine was busy.
 _SINGLE_RUNS = """
-SELECT m.bytes, MIN(CASE WHEN t.number = 0 THEN m.median_s END) AS default_s,
-       MIN(CASE WHEN t.number <> 0 THEN m.median_s END) AS shortest_s
+SELECT m.bytes, MIN(CASE WHEN t.number = 0 THEN m.{time} END) AS default_s,
+       MIN(CASE WHEN t.number <> 0 THEN m.{time} END) AS shortest_s
 FROM runs r JOIN trials t ON t.id = r.trial_id JOIN measurements m ON m.run_id = r.id
 WHERE r.campaign_id = :campaign AND r.phase = 'search' AND r.outcome = 'ok'
 GROUP BY m.bytes
@@ -228,16 +228,16 @@ def list_verified_profiles(db: str | None, system: str, most: int) -> list[int]:
     return [row["id"] for row in rows]
 
 
-def best_single_run(db: str | None, campaign_id: int) -> tuple[int, float] | None:
+def best_single_run(db: str | None, campaign: CampaignDescription) -> tuple[int, float] | None:
     """Returns the size (bytes) at which the search's best run beats the default's best by most.
 
     The second value is the ratio of their times. It is a score and no speedup, because the
     shortest of many runs is mostly luck. ``None`` without such runs.
     """
-    given = {"campaign": campaign_id}
+    asked, given = _SINGLE_RUNS.format(time=campaign.time_column), {"campaign": campaign.id}
     ratios = [
         (row["default_s"] / row["shortest_s"], row["bytes"])
-        for row in read_stored(db, _SINGLE_RUNS, given, "measurements", "bytes")
+        for row in read_stored(db, asked, given, "measurements", "bytes")
         if row["default_s"] and row["shortest_s"]
     ]
     ratio, size = max(ratios, default=(0.0, 0))

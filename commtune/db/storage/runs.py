@@ -9,14 +9,24 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 
 from commtune import model
 from commtune.db import codec
 from commtune.db.checked_columns import sound_rows
+from commtune.db.records import time_column
 from commtune.db.storage.rows import Transactions, ensure_row, waits_for_database
 from commtune.db.storage.trials import find_trial
-from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
+from commtune.db.tables import CAMPAIGNS, CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
 from commtune.errors import DatabaseFault
 from commtune.model import (
     Configuration,
@@ -29,6 +39,8 @@ from commtune.model import (
     SizeTimes,
 )
 
+_Value = ColumnElement[Any]
+
 _PAGE_RUNS = 1000
 #: The characters at the end of a run's output that are stored.
 _TAIL_CHARACTERS = 4000
@@ -39,8 +51,8 @@ _MEASURED = (
 )  # fmt: skip
 #: Columns of runs whose values are those of ``model.Run`` as they are.
 _AS_STORED = ("session", "operation", "started_at", "detail", "oversubscribed", "other_load")
-#: The columns of the time, and of the machine's state before and after it.
-_TIMED = ("median_s", "canary_s", "canary_after_s")
+#: The columns of the machine's state before and after a size.
+_CANARIES = MEASUREMENTS.c.canary_s, MEASUREMENTS.c.canary_after_s
 
 
 # Built once for all runs, because building a statement takes longer than executing it.
@@ -131,11 +143,13 @@ class StoredRuns(Transactions):
 
     def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
         same: dict[Any, Any] = {}  # Runs share objects for sizes and operations, to save memory.
-        for rows, measured in self._pages(campaign_id, phase, (*_TIMED, "busbw", "operation")):
+        time_s, busbw = self._time_and_bandwidth(campaign_id)
+        columns = (time_s, *_CANARIES, busbw, MEASUREMENTS.c.operation)
+        for rows, measured in self._pages(campaign_id, phase, columns):
             found: defaultdict[int, list[SizeTime]] = defaultdict(list)
-            for run_id, size, median_s, before_s, after_s, busbw, operation in measured:
+            for run_id, size, seconds, before_s, after_s, bandwidth, operation in measured:
                 one, of = same.setdefault(size, size), same.setdefault(operation, operation)
-                found[run_id].append(SizeTime(one, median_s, before_s, after_s, busbw, of))
+                found[run_id].append(SizeTime(one, seconds, before_s, after_s, bandwidth, of))
             for row in rows:
                 yield _stored_run(row, found[row.id])
 
@@ -143,7 +157,8 @@ class StoredRuns(Transactions):
         """Returns all runs without measurements, and the times of these as columns."""
         runs: list[model.Run] = []
         times = SizeTimes()
-        for rows, measured in self._pages(campaign_id, None, _TIMED):
+        time_s, _ = self._time_and_bandwidth(campaign_id)
+        for rows, measured in self._pages(campaign_id, None, (time_s, *_CANARIES)):
             place_of = {row.id: place for place, row in enumerate(rows, len(runs))}
             runs += [_stored_run(row, ()) for row in rows]
             if measured:
@@ -151,8 +166,18 @@ class StoredRuns(Transactions):
                 times.extend([place_of[number] for number in numbers], *columns)
         return runs, times
 
+    def _time_and_bandwidth(self, campaign_id: int) -> tuple[_Value, _Value]:
+        """Returns the time that a campaign compares, and the bus bandwidth at that time."""
+        asked = select(CAMPAIGNS.c.what).where(CAMPAIGNS.c.id == campaign_id)
+        (row,) = self._rows(asked, "campaigns")
+        time_s, busbw = MEASUREMENTS.c[time_column(row.what)], MEASUREMENTS.c.busbw
+        median_s = MEASUREMENTS.c.median_s
+        if time_s is median_s:
+            return time_s, busbw
+        return time_s, (busbw * median_s / time_s).label("busbw")
+
     def _pages(
-        self, campaign_id: int, phase: Phase | None, columns: Sequence[str]
+        self, campaign_id: int, phase: Phase | None, columns: Sequence[_Value]
     ) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         """Yields pages of undamaged rows of runs and of measurements (run, size, ``columns``).
 
@@ -168,7 +193,7 @@ class StoredRuns(Transactions):
 
     @waits_for_database
     def _page(
-        self, campaign_id: int, phase: Phase | None, columns: Sequence[str], last: int
+        self, campaign_id: int, phase: Phase | None, columns: Sequence[_Value], last: int
     ) -> tuple[Sequence[int], Sequence[Any], Sequence[Any]]:
         tell = self.database.report
         with self.database.read() as connection:
@@ -331,11 +356,14 @@ def _stored_run(row: Any, measured: Sequence[SizeTime]) -> model.Run:
 
 
 def _measurements(
-    campaign_id: int, first: int, last: int, phase: Phase | None, columns: Sequence[str]
+    campaign_id: int,
+    first: int,
+    last: int,
+    phase: Phase | None,
+    columns: Sequence[_Value],
 ) -> Select[Any]:
-    names = ("run_id", "bytes", *columns)
     return (
-        select(*(MEASUREMENTS.c[name] for name in names))
+        select(MEASUREMENTS.c.run_id, MEASUREMENTS.c.bytes, *columns)
         .join(RUNS, RUNS.c.id == MEASUREMENTS.c.run_id)
         .where(RUNS.c.campaign_id == campaign_id, RUNS.c.id.between(first, last))
         .where(*([] if phase is None else [RUNS.c.phase == str(phase)]))

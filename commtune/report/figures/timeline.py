@@ -106,19 +106,19 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
         here = [run for run in runs[::every] if run.speed == speed and not run.is_disturbed]
         if here:
             axes.plot([], [], "o", ms=2.6, mew=0, color=colour, label=_speed_label(speed))
-            x, y = [run.at_s / factor for run in here], [run.median_s for run in here]
+            x, y = [run.at_s / factor for run in here], [run.time_s for run in here]
             style.draw_dots(axes, x, y, color=colour, alpha=0.75, lw=2.6)
         disturbed = [run for run in runs[::every] if run.speed == speed and run.is_disturbed]
         if disturbed:
             axes.plot([run.at_s / factor for run in disturbed],
-                      [run.median_s for run in disturbed], "x", ms=4, color=colour,
+                      [run.time_s for run in disturbed], "x", ms=4, color=colour,
                       label=f"{_speed_label(speed)}, other load")  # fmt: skip
     speeds = {run.speed for run in runs}
     style.duration_axis(
         axes,
-        style.outlier_limits([r.median_s for r in runs if r.speed == speed] for speed in speeds),
+        style.outlier_limits([r.time_s for r in runs if r.speed == speed] for speed in speeds),
     )
-    style.pin_outliers(axes, [r.at_s / factor for r in runs], [r.median_s for r in runs])
+    style.pin_outliers(axes, [r.at_s / factor for r in runs], [r.time_s for r in runs])
     axes.grid(alpha=0.5)
 
 

@@ -32,7 +32,7 @@ from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
-from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
+from commtune.tuner.statistics.evidence import Cell, Evidence, cell_times
 from commtune.tuner.statistics.intervals import blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.power import detectable_gain
@@ -41,6 +41,7 @@ _INTERVALS = {
     Estimand.MEDIAN: "a mean of log ratios, trimmed where some are outliers, over machine states "
     "by their shares",
     Estimand.MEAN: "the logarithm of the ratio of mean times, by the delta method",
+    Estimand.P95: "as for the median, of the 95th percentiles of runs",
 }
 #: The shortest time (seconds) over which a drift is stated; over less it is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
@@ -120,7 +121,7 @@ def default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
     found: defaultdict[Cell, list[tuple[float, float]]] = defaultdict(list)
     for run in evidence.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM):
         if run.configuration.is_default:
-            for cell, value in median_times(run, speeds).items():
+            for cell, value in cell_times(run, speeds).items():
                 found[cell].append((run.started_at, math.log(value)))
     return noise_of(found)
 

@@ -66,15 +66,15 @@ class SpeedupReader:
         known = [run.configuration for run in evidence.good(Phase.SEARCH)]
         is_default = [one.is_default for one in known]
         times, is_good = evidence.times(Phase.SEARCH)
-        median_s, state = (table[is_good] for table in self._read_times(times, len(is_good)))
+        time_s, state = (table[is_good] for table in self._read_times(times, len(is_good)))
         middle = np.mean if self._estimand is Estimand.MEAN else np.median
         shape = len(self._states.names), len(self._sizes)
         self.default_s, self._factors = np.ones((2, *shape))
         self._is_enough = np.zeros(shape, dtype=bool)
-        for cell, here in _list_cells(median_s[is_default], state[is_default], shape):
+        for cell, here in _list_cells(time_s[is_default], state[is_default], shape):
             self.default_s[cell] = middle(here) if len(here) else np.nan
             self._is_enough[cell] = len(here) >= _FEWEST_OF_DEFAULT
-        gains = self._gains(median_s, state)
+        gains = self._gains(time_s, state)
         if len(self._states.names) > 1:
             self._factors = _scale_states(gains, state, shape)
             gains *= self._factors[state, np.arange(len(self._sizes))]
@@ -86,8 +86,8 @@ class SpeedupReader:
         """Computes the speedups of one run."""
         times = SizeTimes()
         times.add(0, run.measurements)
-        median_s, state = self._read_times(times, 1)
-        gains = self._gains(median_s, state)
+        time_s, state = self._read_times(times, 1)
+        gains = self._gains(time_s, state)
         if not run.configuration.is_default:
             self.best = self._best_of(gains, state, self.best)
         found: Speedups = gains[0]
@@ -98,20 +98,20 @@ class SpeedupReader:
         return float(np.fmax.reduce(gains[is_enough], initial=known))
 
     def _read_times(self, times: SizeTimes, runs: int) -> tuple[Table, Table]:
-        """Returns medians (seconds; NaN for none that counts) and machine states, runs x sizes."""
+        """Returns times (seconds; NaN for none that counts) and machine states, runs x sizes."""
         size = np.array(times.bytes)
         column = np.searchsorted(self._sizes, size).clip(max=len(self._sizes) - 1)
         state = number_states(self._states, times)
         known = (self._sizes[column] == size) & (state >= 0)
         places = np.array(times.run)[known], column[known]
-        median_s = np.full((runs, len(self._sizes)), np.nan)
-        states = np.zeros_like(median_s, dtype=np.intp)
-        median_s[places], states[places] = np.array(times.median_s)[known], state[known]
-        return median_s, states
+        time_s = np.full((runs, len(self._sizes)), np.nan)
+        states = np.zeros_like(time_s, dtype=np.intp)
+        time_s[places], states[places] = np.array(times.time_s)[known], state[known]
+        return time_s, states
 
-    def _gains(self, median_s: Table, state: Table) -> Matrix:
+    def _gains(self, time_s: Table, state: Table) -> Matrix:
         cells = state, np.arange(len(self._sizes))
-        gains: Matrix = np.log(self.default_s[cells] / median_s)
+        gains: Matrix = np.log(self.default_s[cells] / time_s)
         if self._estimand is Estimand.MEAN:
             gains = -np.expm1(-gains)
         gains *= self._factors[cells]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from commtune.model import DEFAULT, FEWEST_PAIRS, BlockPlan, Configuration, Run
-from commtune.tuner.statistics.evidence import median_times
+from commtune.tuner.statistics.evidence import cell_times
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import pair_times
 
@@ -94,7 +94,7 @@ def lacks_pairs(
     This depends on canaries only, never on times, so to go on for it is no look at results.
     """
     cells = [
-        cell for block in blocks for run in block.values() for cell in median_times(run, speeds)
+        cell for block in blocks for run in block.values() for cell in cell_times(run, speeds)
     ]
     often = {
         name

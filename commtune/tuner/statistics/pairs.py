@@ -15,7 +15,7 @@ from statistics import fmean, median
 from typing import TypeVar
 
 from commtune.model import FEWEST_PAIRS, SESSION_SPREAD, Estimand, Outcome, Run
-from commtune.tuner.statistics.evidence import Cell, median_times
+from commtune.tuner.statistics.evidence import Cell, cell_times
 from commtune.tuner.statistics.intervals import (
     Estimate,
     combine_strata,
@@ -165,7 +165,7 @@ def pair_times(
     for block in blocks:
         both = [block.get(one), block.get(other)]
         if all(run is not None and run.outcome is Outcome.OK for run in both):
-            first, second = median_times(block[one], within), median_times(block[other], within)
+            first, second = cell_times(block[one], within), cell_times(block[other], within)
             places, others = _find_states(block[one], speeds), _find_states(block[other], speeds)
             for cell in first.keys() & second.keys():
                 place, away = places[cell[0]], others[cell[0]]

@@ -50,7 +50,7 @@ def test_runs_without_a_planned_block_make_none() -> None:
 def test_a_run_made_again_counts_as_its_last_time() -> None:
     runs = [run(DEFAULT), run(A, time_s=9.0), run(A, time_s=2.0), run(A, time_s=3.0)]
     (only,) = whole_blocks(runs, {0: plan_of(0, DEFAULT, A)})
-    assert only[A].measurements[0].median_s == 3.0
+    assert only[A].measurements[0].time_s == 3.0
 
 
 def test_a_run_made_again_that_failed_counts_as_failed() -> None:
@@ -73,7 +73,7 @@ def test_what_failed_three_times_and_never_worked_is_given_up() -> None:
 def test_blocks_come_by_number_whatever_the_order_of_runs() -> None:
     plans = {n: plan_of(n, DEFAULT, A) for n in (3, 1, 2)}
     runs = [run(c, n, time_s=n) for n in (2, 3, 1) for c in (A, DEFAULT)]
-    found = [members[A].measurements[0].median_s for members in whole_blocks(runs, plans)]
+    found = [members[A].measurements[0].time_s for members in whole_blocks(runs, plans)]
     assert found == [1, 2, 3]
 
 

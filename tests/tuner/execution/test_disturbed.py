@@ -150,7 +150,7 @@ def test_the_load_decides_and_never_the_time() -> None:
     found.benchmark.noise = 0.0
     found.run()
     found.run()
-    medians = [r.measurements[0].median_s for r in found.evidence.good(Phase.SEARCH)]
+    medians = [r.measurements[0].time_s for r in found.evidence.good(Phase.SEARCH)]
     assert medians == [9.0, 1.0]
 
 

@@ -52,7 +52,7 @@ def test_without_states_a_speedup_is_against_all_runs_of_the_default(estimand: E
     ]
     middle = fmean if estimand is Estimand.MEAN else median
     for place, size in enumerate(SIZES):
-        times = [run.measurements[place].median_s for run in evidence.runs]
+        times = [run.measurements[place].time_s for run in evidence.runs]
         default_s = middle(times[1::2])
         for (_, speedups), taken_s in zip(found, times, strict=True):
             wanted = math.log(default_s / taken_s)
@@ -105,7 +105,7 @@ def test_the_best_run_is_told_against_several_runs_of_the_default_one_of_which_w
     None
 ):
     runs = [made_run(number, random.Random(1), has_states=False) for number in range(7)]
-    slow = tuple(replace(one, median_s=9000 * one.median_s) for one in runs[1].measurements)
+    slow = tuple(replace(one, time_s=9000 * one.time_s) for one in runs[1].measurements)
     runs[1] = replace(runs[1], measurements=slow)
     reader = SpeedupReader(SIZES)
     for count in (3, 5):  # one and two of the default
@@ -116,6 +116,6 @@ def test_the_best_run_is_told_against_several_runs_of_the_default_one_of_which_w
     assert 0.1 < reader.best < 0.4
     reader.read(runs[1])
     assert reader.best < 0.4
-    halved = tuple(replace(one, median_s=one.median_s / 2) for one in runs[2].measurements)
+    halved = tuple(replace(one, time_s=one.time_s / 2) for one in runs[2].measurements)
     reader.read(replace(runs[2], measurements=halved))
     assert 0.8 < reader.best < 1.1
