@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from json_schemas import check_by_schema
 
 from commtune.commands.reference import findings as command
-from commtune.documents.yaml_document import list_shipped, load_document
+from commtune.documents.yaml_document import load_document
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.catalogue.loading import look_up
 from commtune.systems.findings import _findings, all_findings
@@ -59,19 +58,6 @@ def test_the_table_of_figures_has_all_of_them() -> None:
     table = text.partition("## Figures of the papers")[2].partition("\n## ")[0]
     listed = {word for row in table.splitlines() if "|" in row for word in row.split("`")[1::2]}
     assert {one.name for one in all_findings()} <= listed
-
-
-@pytest.mark.parametrize("paper", list_shipped("systems/findings"))
-def test_editors_accept_a_file(paper: str) -> None:
-    text = (FOLDER / f"{paper}.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# yaml-language-server: $schema=findings.schema.json\n")
-    data = as_data(paper)
-    for entry in data["found"].values():
-        entry["section"] = str(entry["section"])
-    for entry in data["found"].values():
-        for setting in (entry.get("setting", {}), *entry.get("also", ())):
-            setting.update({name: str(value) for name, value in setting.items()})
-    check_by_schema("systems/findings/findings", data)
 
 
 def test_names_are_those_of_descriptions_and_of_the_catalogue() -> None:

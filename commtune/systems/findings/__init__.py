@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
 from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document
@@ -32,9 +32,7 @@ def _operation(word: object) -> object:
     return word
 
 
-_OperationWord = Annotated[
-    str, BeforeValidator(_operation), WithJsonSchema({"enum": [str(word) for word in Operation]})
-]
+_OperationWord = Annotated[str, BeforeValidator(_operation)]
 
 
 class _Expected(Model):
