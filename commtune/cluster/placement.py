@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from commtune.errors import EnvironmentFault
@@ -96,52 +95,35 @@ class Distance(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Position:
-    node: str  # its name
-    #: The switches above it by level, from the top to its own. There may be several of a level.
-    switches: tuple[frozenset[str], ...] = ()
-
-    def distance(self, other: Position, *, switch_is_group: bool = False) -> Distance:
-        """Returns the distance to another node.
-
-        Args:
-            switch_is_group: whether a switch in the site's topology stands for a whole group, as
-                on some dragonfly networks.
-        """
-        if self.node == other.node:
-            return Distance.SAME_NODE
-        if not self.switches or not other.switches:
-            return Distance.UNKNOWN
-        if self.switches[-1] & other.switches[-1]:
-            return Distance.SAME_GROUP if switch_is_group else Distance.SAME_SWITCH
-        if switch_is_group or not self._above & other._above:
-            return Distance.DIFFERENT_GROUPS
-        return Distance.SAME_GROUP
-
-    @property
-    def _above(self) -> frozenset[str]:
-        return self.switches[-2] if len(self.switches) > 1 else frozenset()
+#: The switches above a node by level, from the top to its own. There may be several of a level.
+Switches = tuple[frozenset[str], ...]
+#: A site's description of its network: the switches above each node, by the node's name.
+Topology = Mapping[str, Switches]
 
 
-def find_distance(positions: Iterable[Position], *, switch_is_group: bool = False) -> Distance:
-    """Returns the largest distance of two nodes; UNKNOWN if that of any two is unknown."""
-    distinct = list({position.node: position for position in positions}.values())
+def find_distance(
+    topology: Topology, nodes: Iterable[str], *, switch_is_group: bool = False
+) -> Distance:
+    """Returns the largest distance of two nodes; UNKNOWN if that of any two is unknown.
+
+    Args:
+        switch_is_group: whether a switch in the site's topology stands for a whole group, as on
+            some dragonfly networks.
+    """
+    above = [topology.get(node, ()) for node in dict.fromkeys(nodes)]
     distances = {
-        one.distance(other, switch_is_group=switch_is_group)
-        for one, other in itertools.combinations(distinct, 2)
+        _distance(one, other, switch_is_group) for one, other in itertools.combinations(above, 2)
     }
     order = list(Distance)
-    nearest = Distance.SAME_NODE if distinct else Distance.UNKNOWN
+    nearest = Distance.SAME_NODE if above else Distance.UNKNOWN
     return max(distances, key=order.index, default=nearest)
 
 
-@dataclass(frozen=True)
-class Topology:
-    """A site's description of its network."""
-
-    positions: Mapping[str, Position]  # by node name
-
-    def of(self, nodes: Iterable[str]) -> tuple[Position, ...]:
-        """Returns the nodes' positions, without switches for nodes that aren't described."""
-        return tuple(self.positions.get(node, Position(node)) for node in nodes)
+def _distance(one: Switches, other: Switches, switch_is_group: bool) -> Distance:
+    """Returns the distance of two different nodes."""
+    if not one or not other:
+        return Distance.UNKNOWN
+    if one[-1] & other[-1]:
+        return Distance.SAME_GROUP if switch_is_group else Distance.SAME_SWITCH
+    has_groups = len(one) > 1 and len(other) > 1 and not switch_is_group
+    return Distance.SAME_GROUP if has_groups and one[-2] & other[-2] else Distance.DIFFERENT_GROUPS

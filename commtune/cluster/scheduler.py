@@ -55,10 +55,9 @@ class SchedulerFault(EnvironmentFault):
 
 @dataclass(frozen=True)
 class QueuedJob:
-    #: As users write it: ``7``, array task ``7_3``, component of a heterogeneous job ``7+1``.
-    id: str
-    number: str  # the scheduler's internal number of this task or component
-    leader: str  # number under which the whole array or heterogeneous job was submitted
+    """A job in the queue; tasks of arrays and components of heterogeneous jobs are several."""
+
+    number: str  # the scheduler's
     observed: ObservedState
     node_count: int  # nodes that it has, or requests while it is pending
     node_list: str  # names of its nodes in short form; empty while it is pending
@@ -74,15 +73,14 @@ class QueueSnapshot:
     #: When the queue was asked, seconds since 1970; jobs submitted later aren't in it.
     asked_at: float = math.inf
 
-    def parts(self, job: str) -> tuple[QueuedJob, ...]:
-        """Returns the job, or all tasks of an array, or all components of a heterogeneous job."""
-        return tuple(j for j in self.jobs if job in (j.id, j.number, j.leader))
+    def find(self, number: str) -> QueuedJob | None:
+        """Returns the job with this number; ``None`` if the answer doesn't list it."""
+        return next((job for job in self.jobs if job.number == number), None)
 
-    def state_of(self, job: str) -> ObservedState:
-        """Returns a job's state; of several parts, that of the part furthest from completion."""
-        states = [part.observed for part in self.parts(job)]
-        if states:
-            return min(states, key=lambda observed: _ORDER.index(observed.state))
+    def state_of(self, number: str) -> ObservedState:
+        """Returns the state of the job with this number."""
+        if job := self.find(number):
+            return job.observed
         if self.complete:
             return ObservedState(JobState.ABSENT)
         return ObservedState(
@@ -90,32 +88,11 @@ class QueueSnapshot:
         )
 
 
-#: The state of a job with parts is the first of these that a part has: it is over only if all
-#: parts are, and completed only if all parts are.
-_ORDER = (
-    JobState.UNKNOWN,
-    JobState.ABSENT,
-    JobState.NEVER_STARTED,
-    JobState.PENDING,
-    JobState.SUSPENDED,
-    JobState.RUNNING,
-    JobState.COMPLETING,
-    JobState.CANCELLED,
-    JobState.NODE_FAILURE,
-    JobState.PREEMPTED,
-    JobState.OUT_OF_MEMORY,
-    JobState.TIMED_OUT,
-    JobState.FAILED,
-    JobState.COMPLETED,
-)
-
-
 @dataclass(frozen=True)
 class AccountedJob:
     """One attempt of a job in the accounts; a requeued job has several."""
 
-    id: str  # ``7``, array task ``7_3``, component of a heterogeneous job ``7+1``
-    number: str  # the scheduler's internal number of this task or component
+    number: str  # the scheduler's
     observed: ObservedState
     #: Seconds that this attempt had its nodes so far, without suspended time.
     elapsed_s: int
@@ -139,7 +116,7 @@ def sum_node_hours(attempts: Iterable[AccountedJob]) -> float:
     """
     longest: dict[tuple[str, float | None], float] = {}
     for attempt in attempts:
-        key = (attempt.id, attempt.observed.started_at)
+        key = (attempt.number, attempt.observed.started_at)
         longest[key] = max(longest.get(key, 0.0), attempt.node_hours)
     return sum(longest.values())
 
@@ -150,7 +127,7 @@ def attempts_of(job: str, accounts: Iterable[AccountedJob]) -> list[AccountedJob
     Accounts lag behind the queue, and may list a job as running that has just ended. So use them
     for jobs that the queue no longer lists.
     """
-    return [attempt for attempt in accounts if job in (attempt.id, attempt.number)]
+    return [attempt for attempt in accounts if attempt.number == job]
 
 
 def read_span(text: str) -> float | None:
@@ -166,7 +143,7 @@ def read_span(text: str) -> float | None:
 class Site:
     name: str  # the scheduler's name of the cluster
     version: str  # of the scheduler
-    topology: Topology  # positions of nodes; empty if the site didn't describe its network
+    topology: Topology  # empty if the site didn't describe its network
     keeps_accounts: bool  # whether there is accounting
     remembers: bool = True  # whether the queue keeps finished jobs for a while
 
@@ -270,7 +247,7 @@ class StepLauncher(Protocol):
 
     def read_places(self, printed: str) -> Topology:
         """Reads the output of such a step."""
-        return Topology({})
+        return {}
 
 
 @dataclass(frozen=True)

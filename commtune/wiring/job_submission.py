@@ -15,7 +15,7 @@ from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.placement import Topology, expand_hosts
+from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE, SchedulerFault, Site
 from commtune.cluster.slurm.client import clean_environment
 from commtune.cluster.slurm.node_kinds import choose_nodes
@@ -167,7 +167,7 @@ def _describe_site(
     except (MissingComponent, SchedulerFault) as error:
         if is_example:
             say(f"note: kinds of nodes and topology are not checked: {error.message}")
-            return Site("", "", Topology({}), keeps_accounts=False)
+            return Site("", "", {}, keeps_accounts=False)
         is_there = isinstance(error, SchedulerFault)
         if spec.system is None and (is_there or not again):
             raise

@@ -220,11 +220,11 @@ class SchedulerCampaign:
             shared=SharedLaunch(self.say) if can_share_launches(self.spec.plan) else None,
         )
         topology = topology_here(self.kind, allocation, self.site.topology)
-        measured = topology.of(allocation.nodes[: self.request.nodes if aggressor else None])
+        measured = allocation.nodes[: self.request.nodes if aggressor else None]
         return Steps(
             inner,
             allocation,
-            str(find_distance(measured, switch_is_group=self._switch_is_group)),
+            str(find_distance(topology, measured, switch_is_group=self._switch_is_group)),
             scheduler=self.scheduler,
             launcher=self._launcher,
             worked=chain.worked if chain else lambda: None,
@@ -257,7 +257,7 @@ class SchedulerCampaign:
             mpi_launcher=str(self.mpi.launcher),
             records=self._records,
             aggressor=self._aggressor,
-            places=None if self.site.topology.positions else self._launcher,
+            places=None if self.site.topology else self._launcher,
         )
 
     def example_script(self, db: str | None, *, block: bool) -> str:

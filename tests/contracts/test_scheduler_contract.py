@@ -155,7 +155,8 @@ def test_a_submitted_job_is_in_the_queue_by_number_and_name(site: Site) -> None:
     assert answer.complete
     assert answer.state_of(job).state.is_known
     assert [one.number for one in site.scheduler.poll().jobs if one.name == name] == [job]
-    (running,) = site.until(job, JobState.RUNNING).parts(job)
+    running = site.until(job, JobState.RUNNING).find(job)
+    assert running
     assert running.observed.started_at
     assert running.node_list
     assert running.ended_at is None
@@ -218,7 +219,8 @@ def test_a_refused_job_says_that_it_is_nowhere(site: Site) -> None:
 
 def test_accounts_tell_how_a_job_ended(site: Site) -> None:
     job = site.submit("ends", ends=True)
-    (ended,) = site.until(job, JobState.COMPLETED).parts(job)
+    ended = site.until(job, JobState.COMPLETED).find(job)
+    assert ended
     assert ended.ended_at
     if not site.scheduler.keeps_accounts:
         return

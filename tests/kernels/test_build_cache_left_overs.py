@@ -14,8 +14,12 @@ from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import EnvironmentFault
-from commtune.kernels.build import _put_in_place, build_benchmark, digest_of_sources
-from commtune.kernels.build_key import build_key
+from commtune.kernels.build import (
+    _put_in_place,
+    build_benchmark,
+    build_key,
+    digest_of_sources,
+)
 from commtune.kernels.build_steps import scratch_folder
 from commtune.kernels.toolchains import Toolchain, Xccl
 from commtune.model import GpuKind, MpiInstallation

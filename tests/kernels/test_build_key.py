@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
-from commtune.kernels.build_key import build_key
+from commtune.kernels.build import build_key
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 

@@ -12,7 +12,7 @@ from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
-from commtune.kernels.build_key import named_headers_first
+from commtune.kernels.build import named_headers_first
 from commtune.kernels.toolchains import find_toolchain
 from commtune.model import GpuKind
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from commtune.errors import BuildFailed, EnvironmentFault
-from commtune.kernels.message_counter import build_message_counter
-from commtune.kernels.tuner_build import build_tuner
+from commtune.kernels.library_builds import build_message_counter, build_tuner
 from commtune.model import MpiInstallation
 
 

@@ -69,9 +69,9 @@ def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
     script = render_block(block.job, (block.step(0, "true"),), block.place, places=places)
     cluster.until(submitted(cluster, script), "COMPLETED")
     topology = read_places(block.said("places"))
-    assert set(topology.positions) == {"n1", "n2", "n3"}
-    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert find_distance(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
+    assert set(topology) == {"n1", "n2", "n3"}
+    assert find_distance(topology, ["n1", "n2"]) is Distance.SAME_SWITCH
+    assert find_distance(topology, ["n1", "n3"]) is Distance.SAME_GROUP
     assert block.ended("0.exit")[0] == 0
 
 

@@ -21,16 +21,12 @@ from pydantic import BaseModel
 import commtune
 from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.schema import Model, SpaceDocument
-from commtune.systems.findings import FindingFile
-from commtune.systems.reference_settings import ReferenceSettingsFile
 from commtune.systems.schema import System
 
 MODELS: dict[str, type[BaseModel]] = {
     "spaces/space": SpaceDocument,
     "spaces/catalogue/catalogue": Catalogue,
     "systems/system": System,
-    "systems/findings/findings": FindingFile,
-    "systems/reference_settings/reference_settings": ReferenceSettingsFile,
 }
 _PACKAGE = Path(commtune.__file__).parent
 

@@ -49,7 +49,7 @@ class MemoryScheduler:
         self._after[number] = after if waits else ""
         state = ObservedState(JobState.PENDING, "PENDING", "Dependency")
         name = named[1] if named else "job"
-        self._jobs[number] = QueuedJob(number, number, number, state, 1, "", None, name)
+        self._jobs[number] = QueuedJob(number, state, 1, "", None, name)
         if not waits:
             self._start(number)
         return number
@@ -112,7 +112,6 @@ class MemoryScheduler:
         started = job.observed.started_at
         used_s = 0.0 if started is None else (job.ended_at or self.clock()) - started
         return AccountedJob(
-            id=job.id,
             number=job.number,
             observed=job.observed,
             elapsed_s=int(used_s),

@@ -10,7 +10,6 @@ from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.campaign.loading import parse_campaign
-from commtune.cluster.placement import Topology
 from commtune.cluster.scheduler import Allocation, Site
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation, RunRequest
@@ -43,7 +42,7 @@ def test_it_is_the_one_that_the_shell_finds(
         request=spec.job_request,
         mpi=mpi,
         program=CommandProgram(("the-tool",), "json-line", tmp_path),
-        site=Site("here", "22.05", Topology({}), keeps_accounts=False),
+        site=Site("here", "22.05", {}, keeps_accounts=False),
         folder=tmp_path,
         allocation=Allocation("1", ("n1",), 0.0, None),
         key=key,

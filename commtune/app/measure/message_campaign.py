@@ -20,7 +20,7 @@ from commtune.errors import UserError
 from commtune.export.document import one_line
 from commtune.formatting import format_count, format_ranks
 from commtune.kernels.build_steps import scratch_folder
-from commtune.kernels.message_counter import COUNTS_FOLDER, build_message_counter
+from commtune.kernels.library_builds import COUNTS_FOLDER, build_message_counter
 from commtune.kernels.python_bench.layout import CALLS
 from commtune.model import Backend, Operation
 from commtune.paths import exists

@@ -29,7 +29,7 @@ from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export.rules.table import Span
 from commtune.formatting import format_count, format_size
-from commtune.kernels.tuner_build import OWN_PLUGIN, PLUGIN_VARIABLE, find_plugin_name
+from commtune.kernels.library_builds import OWN_PLUGIN, PLUGIN_VARIABLE, find_plugin_name
 from commtune.model import (
     Backend,
     Configuration,

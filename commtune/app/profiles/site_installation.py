@@ -15,7 +15,7 @@ from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.errors import ExportRefused, MissingComponent, NoAnswer
 from commtune.export import render_rule_module
 from commtune.export.modules import MODULE_FILES
-from commtune.kernels.tuner_build import PLUGIN_VARIABLE
+from commtune.kernels.library_builds import PLUGIN_VARIABLE
 
 #: Folders below that of the installation: one for MODULEPATH, and one for files of the modules.
 _MODULES, _RULES = "modulefiles", "rules"

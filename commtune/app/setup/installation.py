@@ -9,7 +9,7 @@ from pathlib import Path
 from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.errors import CommtuneError, UserError
-from commtune.kernels import build, tuner_build
+from commtune.kernels import build, library_builds
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 from commtune.paths import is_file
@@ -54,7 +54,7 @@ def build_benchmark(
 
 def build_tuner(log: Path | None = None, *, again: bool = False) -> Path:
     """Returns NCCL's tuner plugin, and builds it unless it was built before."""
-    return tuner_build.build_tuner(cache_folder(), log=log, again=again)
+    return library_builds.build_tuner(cache_folder(), log=log, again=again)
 
 
 def list_mpi() -> dict[str, MpiInstallation | str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from commtune.cluster.machine.doctor import Check, Status
 from commtune.errors import UserError
-from commtune.kernels.tuner_build import PLUGIN_VARIABLE, find_plugin_name
+from commtune.kernels.library_builds import PLUGIN_VARIABLE, find_plugin_name
 from commtune.model.configuration import Changes
 from commtune.spaces.preset_choice import is_version_in
 

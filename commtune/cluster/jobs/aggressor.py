@@ -22,27 +22,18 @@ _BEGINS_S = 60
 _ENDS_S = 20.0
 
 
-@dataclass(frozen=True)
-class AggressorFiles:
-    output: Path  # what it printed; the last line says how long it was there
+def output_beside_step(output: str | Path) -> Path:
+    """Returns an aggressor's output beside the job step that prints to this file (``Step``)."""
+    return Path(f"{output}.beside")
 
-    @classmethod
-    def of_step(cls, output: str | Path) -> AggressorFiles:
-        """Returns the files beside the job step that prints to this file; see ``Step.beside``."""
-        return cls(Path(f"{output}.beside"))
 
-    @classmethod
-    def of_run(cls, folder: Path, run_id: str) -> AggressorFiles:
-        """Returns the files beside a run in an allocation; ``folder`` is that of the records."""
-        return cls(folder / "beside" / f"{run_id}.out")
+def output_beside_run(folder: Path, run_id: str) -> Path:
+    """Returns an aggressor's output beside a run in an allocation; ``folder``: of the records."""
+    return folder / "beside" / f"{run_id}.out"
 
-    @property
-    def records(self) -> Path:
-        return self.output.with_name(f"{self.output.name}.jsonl")
 
-    @property
-    def stop_file(self) -> Path:
-        return self.output.with_name(f"{self.output.name}.stop")
+def _records_of(output: Path) -> Path:
+    return Path(f"{output}.jsonl")
 
 
 @dataclass(frozen=True)
@@ -68,12 +59,18 @@ class AggressorLaunch:
     sign: str  # text that it prints as soon as it sends
     read: Callable[[Path], Mapping[str, float]]
 
-    def command(self, place: AggressorFiles, run_id: str, limit_s: float) -> Command:
-        """Returns the command of the aggressor for a run that may take ``limit_s`` seconds."""
+    def command(self, output: Path, run_id: str, limit_s: float) -> Command:
+        """Returns the command of the aggressor for a run.
+
+        Args:
+            output: file for what it prints; its other files are beside that one.
+            limit_s: seconds that the run may take.
+        """
         # The program's own limit is longer than any run, and ends it if nothing else does.
         longest_s = limit_s + _BEGINS_S + 2 * _ENDS_S
+        stop_file = Path(f"{output}.stop")
         program = self.arguments(
-            place.records, run_id, longest_s=longest_s, stop_file=place.stop_file
+            _records_of(output), run_id, longest_s=longest_s, stop_file=stop_file
         )
         words = launch_words(
             self.system,
@@ -83,14 +80,12 @@ class AggressorLaunch:
             mpi_launcher=self.mpi_launcher,
             first_node=self.job_request.nodes,
         )
-        return Command(words, self.sign, str(place.stop_file), _BEGINS_S)
+        return Command(words, self.sign, str(stop_file), _BEGINS_S)
 
     def joined(self, step: Step, run_id: str) -> Step:
         """Returns the step with the aggressor beside it."""
-        return replace(
-            step,
-            beside=self.command(AggressorFiles.of_step(step.output), run_id, step.time_limit_s),
-        )
+        output = output_beside_step(step.output)
+        return replace(step, beside=self.command(output, run_id, step.time_limit_s))
 
     def _own_request(self) -> JobRequest:
         """Returns the request for its nodes, without the runs' binding if its ranks differ."""
@@ -104,18 +99,15 @@ class AggressorLaunch:
             gpu_bind=self.job_request.gpu_bind if alike else "",
         )
 
-    def presence(self, place: AggressorFiles) -> Presence:
-        return Presence.read(read_tail(place.output))
-
-    def checked(self, result: RunResult, place: AggressorFiles) -> RunResult:
+    def checked(self, result: RunResult, output: Path) -> RunResult:
         """Returns the result of a finished run, with the traffic beside it in its header.
 
         A run that had no traffic beside it, or not to its end, isn't comparable to the others: it
         becomes INTERRUPTED, whatever it measured.
         """
-        there = self.presence(place)
+        there = read_presence(output)
         if there.was_there:
-            traffic = self.read(place.records)
+            traffic = self.read(_records_of(output))
             if result.header is None or not traffic:
                 return result
             return replace(result, header={**result.header, "beside": traffic})
@@ -125,8 +117,13 @@ class AggressorLaunch:
             result,
             outcome=Outcome.INTERRUPTED,
             detail=f"not beside its aggressor: {there.why}",
-            output_tail=read_tail(place.output),
+            output_tail=read_tail(output),
         )
+
+
+def read_presence(output: Path) -> Presence:
+    """Returns whether an aggressor with this output was there for its whole run."""
+    return Presence.read(read_tail(output))
 
 
 def request_with_aggressor(job_request: JobRequest, aggressor: Aggressor | None) -> JobRequest:

@@ -10,7 +10,7 @@ may be requeued instead: at its end, or by the scheduler when a node fails.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -209,21 +209,19 @@ class AllocationChain:
         alive, before = self.alive(), self._before
         if before:
             # The scheduler may take minutes to end it; till then the queue has it as well.
-            parts = self._parts(before, {job.key for job in self.book.all_jobs()})
-            for part in parts:
-                self._look_at_nodes(part)
-            self._correct(before, parts)
-            if all(part.observed.state.is_over for part in parts):
+            entry = self._find(before, {job.key for job in self.book.all_jobs()})
+            self._look_at_nodes(entry)
+            self._correct(before, entry)
+            if entry is None or entry.observed.state.is_over:
                 self._before = ""
         return [tracked for tracked in alive if tracked.job.number != before]
 
-    def _correct(self, number: str, parts: Iterable[QueuedJob]) -> None:
+    def _correct(self, number: str, entry: QueuedJob | None) -> None:
         """Stores the predecessor's node-hours by the accounts, or else by the queue."""
         for job in self.book.all_jobs():
             if job.number == number and job.stage is JobStage.OVER:
-                for part in parts:
-                    if key_in(part.name) == job.key:
-                        job = _counted(job, part)
+                if entry and key_in(entry.name) == job.key:
+                    job = _counted(job, entry)
                 attempts = self._accounts(job)
                 if attempts and attempts[-1].observed.state.is_over:
                     job = replace(job, node_hours=sum_node_hours(attempts))
@@ -336,20 +334,21 @@ class AllocationChain:
     def _is_alive(self, tracked: TrackedJob) -> bool:
         number = tracked.job.number or self.submitter.find_number(tracked)
         tracked.update(number=number)
-        parts = self._parts(number, {tracked.job.key})
-        for part in parts:
-            tracked.job = _counted(tracked.job, part)
-            self._look_at_nodes(part)
-        return any(not part.observed.state.is_over for part in parts)
+        entry = self._find(number, {tracked.job.key})
+        if entry is None:
+            return False
+        tracked.job = _counted(tracked.job, entry)
+        self._look_at_nodes(entry)
+        return not entry.observed.state.is_over
 
-    def _parts(self, number: str, keys: Collection[str]) -> list[QueuedJob]:
-        """Returns the queue's entries of a job; another one may have its number now."""
-        parts = self.submitter.scheduler.poll([number]).parts(number) if number else ()
-        return [part for part in parts if key_in(part.name) in keys]
+    def _find(self, number: str, keys: Collection[str]) -> QueuedJob | None:
+        """Returns the queue's entry of a job; another one may have its number now."""
+        entry = self.submitter.scheduler.poll([number]).find(number) if number else None
+        return entry if entry and key_in(entry.name) in keys else None
 
-    def _look_at_nodes(self, job: QueuedJob) -> None:
+    def _look_at_nodes(self, job: QueuedJob | None) -> None:
         """Records the nodes whose failure ended an allocation, if they are still down."""
-        if job.observed.state is not JobState.NODE_FAILURE:
+        if job is None or job.observed.state is not JobState.NODE_FAILURE:
             return
         if down := self.submitter.scheduler.failed_nodes(expand_hosts(job.node_list)):
             self.failed_nodes.add_failure(job.number, down)
@@ -374,19 +373,19 @@ class AllocationChain:
         return [attempt for attempt in attempts if key_in(attempt.name) == job.key]
 
 
-def _counted(job: JobRecord, part: QueuedJob) -> JobRecord:
+def _counted(job: JobRecord, entry: QueuedJob) -> JobRecord:
     """Returns the record with the time between its controller's end and the job's end added."""
     known = replace(
         job,
-        nodes=part.node_list or job.nodes,
-        node_count=part.node_count or job.node_count,
-        started_at=part.observed.started_at or job.started_at,
+        nodes=entry.node_list or job.nodes,
+        node_count=entry.node_count or job.node_count,
+        started_at=entry.observed.started_at or job.started_at,
     )
-    if known.started_at is None or part.ended_at is None:
+    if known.started_at is None or entry.ended_at is None:
         return known
-    more_s = part.ended_at - max(known.started_at, job.ended_at or 0.0)
+    more_s = entry.ended_at - max(known.started_at, job.ended_at or 0.0)
     hours = max(0.0, job.node_hours + more_s * known.node_count / 3600)
-    return replace(known, ended_at=part.ended_at, node_hours=hours)
+    return replace(known, ended_at=entry.ended_at, node_hours=hours)
 
 
 def _waiting(job: JobRecord) -> JobRecord:

@@ -96,15 +96,14 @@ class JobMonitor:
         """Updates a job from the queue's answer; returns whether its state or reason changed."""
         # By its key: its number may be another job's by now.
         own = tuple(job for job in answer.jobs if key_in(job.name) == tracked.job.key)
-        if own and not answer.parts(tracked.job.number):
-            tracked.update(number=own[0].leader)
         answer = replace(answer, jobs=own)
+        if own and not answer.find(tracked.job.number):
+            tracked.update(number=own[0].number)
         before, seen = tracked.observed, answer.state_of(tracked.job.number)
         tracked.observed = before.updated(seen)
         tracked.absences = tracked.absences + 1 if seen.state is JobState.ABSENT else 0
-        parts = answer.parts(tracked.job.number)
-        if parts:
-            tracked.job = _described(tracked.job, seen, parts[0])
+        if entry := answer.find(tracked.job.number):
+            tracked.job = _described(tracked.job, seen, entry)
         is_new = (before.state, before.reason) != (tracked.observed.state, tracked.observed.reason)
         if is_new:
             self.changed(tracked)
@@ -223,13 +222,12 @@ def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str,
 
 
 def _refreshed(job: JobRecord, answer: QueueSnapshot) -> JobRecord:
-    parts = [part for part in answer.parts(job.number) if key_in(part.name) == job.key]
-    if not parts:
+    entry = answer.find(job.number)
+    if entry is None or key_in(entry.name) != job.key:
         gone = replace(job, stage=JobStage.OVER, word="not in the queue", reason="")
         return gone if answer.complete else job
-    observed = answer.state_of(job.number)
-    known = _described(job, observed, parts[0])
-    return replace(known, stage=JobStage.OVER) if observed.state.is_over else known
+    known = _described(job, entry.observed, entry)
+    return replace(known, stage=JobStage.OVER) if entry.observed.state.is_over else known
 
 
 def _described(job: JobRecord, seen: ObservedState, by: QueuedJob | AccountedJob) -> JobRecord:

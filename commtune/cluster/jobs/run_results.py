@@ -13,7 +13,7 @@ from commtune import process
 from commtune.cluster.environment_padding import padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, judge_run, judge_whole, result_of
 from commtune.cluster.job_states import JobState
-from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
+from commtune.cluster.jobs.aggressor import AggressorLaunch, output_beside_step
 from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail, renew_entries
 from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
@@ -61,7 +61,7 @@ class ResultReader:
     environment: Mapping[str, str]
     watched: Sequence[str]
     records: Path  # folder of the record files, one for each run, named by its identifier
-    topology: Topology  # positions of nodes in the network, as far as the site described it
+    topology: Topology  # as far as the site described its network
     launcher: StepLauncher  # starts the runs in jobs
     switch_is_group: bool = False  # see ``placement.find_distance``
     #: Returns those of a job's nodes that the scheduler calls failed, for launchers that don't.
@@ -90,8 +90,8 @@ class ResultReader:
             else:
                 result = self._ended(folder, request, ending, limit_s, end)
                 if self.aggressor is not None:
-                    place = AggressorFiles.of_step(folder.step_output(request.position))
-                    result = self.aggressor.checked(result, place)
+                    output = output_beside_step(folder.step_output(request.position))
+                    result = self.aggressor.checked(result, output)
             found.append(replace(result, nodes=nodes, distance=distance))
         lost_node = end.state is JobState.NODE_FAILURE or bool(self.lost_nodes(found, nodes))
         return _without_blame(found, lost_node)
@@ -120,10 +120,8 @@ class ResultReader:
     def _distance(self, folder: JobFolder, nodes: Sequence[str]) -> str:
         if not nodes:
             return ""
-        topology = self.topology
-        if not topology.positions:
-            topology = self.launcher.read_places(folder.places())
-        return str(find_distance(topology.of(nodes), switch_is_group=self.switch_is_group))
+        topology = self.topology or self.launcher.read_places(folder.places())
+        return str(find_distance(topology, nodes, switch_is_group=self.switch_is_group))
 
     def _ended(
         self,

@@ -12,7 +12,7 @@ from statistics import median
 
 from commtune.cluster.exit_codes import KILLED
 from commtune.cluster.job_states import JobState
-from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
+from commtune.cluster.jobs.aggressor import AggressorLaunch, output_beside_run, read_presence
 from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.run_results import HITS
 from commtune.cluster.local.benchmark import LocalBenchmark, make_folder
@@ -68,9 +68,9 @@ def step_launcher(
     def around(
         run_id: str, variables: Mapping[str, str], started: Sequence[str], limit_s: float
     ) -> list[str]:
-        place = AggressorFiles.of_run(records, run_id)
-        aggressor = beside.command(place, run_id, limit_s)
-        return launch_with(aggressor, str(place.output), variables, started)
+        output = output_beside_run(records, run_id)
+        aggressor = beside.command(output, run_id, limit_s)
+        return launch_with(aggressor, str(output), variables, started)
 
     return replace(launcher, around=around, grace_s=launcher.grace_s + beside.grace_s)
 
@@ -131,7 +131,7 @@ class Steps:
         if self._spoilt:
             raise AllocationOver(f"job {self.allocation.number} ends: {self._spoilt}")
         if self.aggressor is not None:
-            make_folder(self._place(request).output.parent)
+            make_folder(self._output_beside(request).parent)
         try:
             result = self.inner.measure(request, time_limit_s)
         except KeyboardInterrupt:
@@ -156,7 +156,7 @@ class Steps:
         result = self.inner.recover(request)
         if self.aggressor is not None:
             self._end_steps()  # the aggressor may run for long
-            result = result and self.aggressor.checked(result, self._place(request))
+            result = result and self.aggressor.checked(result, self._output_beside(request))
         return result and replace(result, nodes=(), distance="")
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
@@ -253,18 +253,18 @@ class Steps:
     def _checked(
         self, beside: AggressorLaunch, request: RunRequest, result: RunResult
     ) -> RunResult:
-        place = self._place(request)
-        there = beside.presence(place)
+        output = self._output_beside(request)
+        there = read_presence(output)
         if there.killed:
             self._end_steps()
-        found = beside.checked(result, place)
+        found = beside.checked(result, output)
         self._alone = 0 if there.was_there else self._alone + 1
         if self._alone == _MOST_BAD:
             raise _too_many_bad(found.detail, found)
         return found
 
-    def _place(self, request: RunRequest) -> AggressorFiles:
-        return AggressorFiles.of_run(self.inner.folder, request.run_id)
+    def _output_beside(self, request: RunRequest) -> Path:
+        return output_beside_run(self.inner.folder, request.run_id)
 
     def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
         """Returns the seconds that a run needs; for a block's first run, those of the block."""

@@ -23,7 +23,6 @@ from commtune.cluster.pbs.command_output import (
     read_jobs,
     read_records,
 )
-from commtune.cluster.placement import Topology
 from commtune.cluster.scheduler import (
     SECRETS,
     AccountedJob,
@@ -207,7 +206,7 @@ class PbsScheduler:
         return Site(
             name=name,
             version=said.get("pbs_version", ""),
-            topology=Topology({}),
+            topology={},
             keeps_accounts=False,
             remembers=said.get("job_history_enable") == "True",
         )

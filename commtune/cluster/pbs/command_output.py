@@ -17,7 +17,7 @@ from commtune.cluster.scheduler import Allocation, QueuedJob, read_span
 #: Separates attributes; qstat prints this character in a value as ``^_``.
 FIELD = "\x1f"
 #: ``7``, array job ``7[]`` or subjob ``7[3]``, with or without the server's name.
-JOB_ID = re.compile(r"((\d{1,12})(?:\[\d{0,10}\])?)(?:\.[\w.-]+)?", re.ASCII)
+JOB_ID = re.compile(r"(\d{1,12}(?:\[\d{0,10}\])?)(?:\.[\w.-]+)?", re.ASCII)
 
 _STATES = {
     "B": JobState.RUNNING,  # an array with at least one subjob started
@@ -79,9 +79,7 @@ def _read_job(name: str, said: Mapping[str, str]) -> QueuedJob | None:
     started_at = _read_time(said.get("stime", "")) if nodes else None
     observed = _read_state(said, started_at)
     return QueuedJob(
-        id=found[1],
-        number=found[2] if found[1].isdigit() else found[1],
-        leader=found[2],
+        number=found[1],
         observed=observed,
         node_count=len(nodes) or _read_number(said.get("Resource_List.nodect", "")) or 0,
         node_list=",".join(nodes),
@@ -98,7 +96,7 @@ def read_allocation(printed: str) -> Allocation | None:
         if found and nodes and began_at is not None:
             given_s = read_span(said.get("Resource_List.walltime", ""))
             ends_at = None if given_s is None else began_at + given_s
-            return Allocation(found[2], tuple(nodes), began_at, ends_at)
+            return Allocation(found[1], tuple(nodes), began_at, ends_at)
     return None
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from commtune.cluster.placement import Position, Topology, expand_hosts, expand_readable_hosts
+from commtune.cluster.placement import Switches, Topology, expand_hosts, expand_readable_hosts
 from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.client import ask_slurm, try_ask_slurm
 from commtune.cluster.slurm.command_output import read_time
@@ -62,7 +62,7 @@ def _clock_ahead_s(clock: Callable[[], float]) -> float:
 def topology_of(allocation: Allocation, known: Topology) -> Topology:
     """Returns the positions of the allocation's nodes: as ``known``, or else by asking them."""
     pattern = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
-    if known.positions or not ("." in pattern or exists(Path(_XNAME_FILE))):
+    if known or not ("." in pattern or exists(Path(_XNAME_FILE))):
         return known
     return read_places(try_ask_slurm(Srun().place_command(len(allocation.nodes)), os.environ))
 
@@ -127,20 +127,20 @@ class Srun:
         return read_places(printed)
 
 
-def _position_from_address(address: str, pattern: str) -> Position | None:
-    """Returns a node's position from SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN.
+def _switches_by_address(address: str, pattern: str) -> Switches:
+    """Reads SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN of a node.
 
-    For example ``s0.s[4-5].tux1`` with ``switch.switch.node``. ``None`` if the two don't match.
+    For example ``s0.s[4-5].tux1`` with ``switch.switch.node``. Empty if the two don't match.
     """
     kinds = pattern.split(".")
     parts = address.split(".", len(kinds) - 1)
     if kinds[-1] != "node" or len(parts) != len(kinds) or not parts[-1]:
-        return None
+        return ()
     try:
         levels = [frozenset(expand_hosts(part)) for part in parts[:-1]]
     except EnvironmentFault:
-        return None
-    return Position(parts[-1], tuple(level for level in levels if level))
+        return ()
+    return tuple(level for level in levels if level)
 
 
 _WORD = re.compile(r"(\w+)=(\S+)")
@@ -177,12 +177,10 @@ def _topology(
             homes.setdefault(node, set()).add(switch)
     # Computed once for all nodes of a switch, as a large machine has far fewer switches.
     above = {frozenset(home): _levels(frozenset(home), parents) for home in homes.values()}
-    return Topology({node: Position(node, above[frozenset(home)]) for node, home in homes.items()})
+    return {node: above[frozenset(home)] for node, home in homes.items()}
 
 
-def _levels(
-    own: frozenset[str], parents: Mapping[str, Iterable[str]]
-) -> tuple[frozenset[str], ...]:
+def _levels(own: frozenset[str], parents: Mapping[str, Iterable[str]]) -> Switches:
     levels: list[frozenset[str]] = []
     seen: frozenset[str] = frozenset()
     level = own
@@ -208,31 +206,24 @@ def read_places(text: str) -> Topology:
     A dash stands for an unknown one. Nodes without a usable address or xname are left out, and
     so are all other lines.
     """
-    positions: dict[str, Position] = {}
+    found: dict[str, Switches] = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) != 4:
-            continue
-        node, address, pattern, xname = words
-        by_address = _position_from_address(address, pattern)
-        if by_address is not None and by_address.switches:
-            positions[node] = Position(node, by_address.switches)
-        elif by_xname := _position_from_xname(node, xname):
-            positions[node] = by_xname
-    return Topology(positions)
+        if len(words) == 4:
+            node, address, pattern, xname = words
+            if above := _switches_by_address(address, pattern) or _switches_by_xname(xname):
+                found[node] = above
+    return found
 
 
 _XNAME = re.compile(r"(x\d{1,6})(c\d{1,2})s\d{1,2}b\d{1,2}n\d{1,2}", re.ASCII)
 
 
-def _position_from_xname(node: str, xname: str) -> Position | None:
-    """Returns a node's position from its xname in a Cray EX machine: x1000c3s5b0n1.
+def _switches_by_xname(xname: str) -> Switches:
+    """Reads a node's xname in a Cray EX machine: x1000c3s5b0n1; empty for other names.
 
     The cabinet (x1000) counts as the group and the chassis (c3) as the switch, an approximation:
-    a chassis may have a few switches. ``None`` for other names.
+    a chassis may have a few switches.
     """
-    found = _XNAME.fullmatch(xname.strip())
-    if not found:
-        return None
-    cabinet, chassis = found[1], found[1] + found[2]
-    return Position(node, (frozenset({cabinet}), frozenset({chassis})))
+    found = _XNAME.fullmatch(xname)
+    return (frozenset({found[1]}), frozenset({found[1] + found[2]})) if found else ()

@@ -13,7 +13,7 @@ from commtune.cluster.scheduler import SECRETS, AccountedJob, QueueSnapshot
 from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
     FIELD,
-    JOB_ID,
+    JOB_NUMBER,
     NODE_FORMAT,
     QUEUE_FORMAT,
     read_accounts,
@@ -101,26 +101,14 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _leader_of(job: str) -> str:
-    """Returns the leading number of an array task (``7_3``) or heterogeneous job (``7+1``)."""
-    found = JOB_ID.fullmatch(job)
-    if not found:
-        raise _no_job_id(job)
-    return found[1]
-
-
 def _period(since: float) -> tuple[str, str]:
     # By default, sacct's period ends now by this machine's clock, which may be behind Slurm's.
     return f"--starttime=uts{int(since)}", "--endtime=now+1day"
 
 
-def _no_job_id(job: str) -> UserError:
-    return UserError(f"{job!r} is not a Slurm job id", hint="ids look like 1234, 1234_5 or 1234+1")
-
-
 def _id_lists(jobs: Iterable[str]) -> Iterator[str]:
     """Yields the jobs' numbers in comma-separated lists, each short enough for an argument."""
-    waiting = sorted({_leader_of(job) for job in jobs}, key=int)
+    waiting = sorted(set(jobs), key=int)
     room = _ARGUMENT_BYTES // (max((len(job) for job in waiting), default=0) + 1)
     for start in range(0, len(waiting), room):
         yield ",".join(waiting[start : start + room])
@@ -168,9 +156,8 @@ class SlurmScheduler:
 
     def cancel(self, jobs: Collection[str]) -> None:
         for job in jobs:
-            # Slurm understands job id 0 as all jobs.
-            if _leader_of(job).startswith("0"):
-                raise _no_job_id(job)
+            if not JOB_NUMBER.fullmatch(job):  # Slurm understands job id 0 as all jobs
+                raise UserError(f"{job!r} is not a Slurm job id", hint="ids look like 1234")
         ordered = sorted(set(jobs))
         for start in range(0, len(ordered), _IDS_IN_A_CALL):
             self._run_scancel(ordered[start : start + _IDS_IN_A_CALL])
@@ -208,8 +195,7 @@ class SlurmScheduler:
         if self.shared_accounts is not None:
             if not (got := self.shared_accounts.get(self._ask_accounts_of_user, since)):
                 raise SlurmFault("sacct was asked a moment ago", SlurmError.OTHER)
-            wanted = {_leader_of(job) for job in jobs}
-            return tuple(one for one in read_accounts(got[0]) if _leader_of(one.id) in wanted)
+            return tuple(one for one in read_accounts(got[0]) if one.number in jobs)
         found: list[AccountedJob] = []
         for ids in _id_lists(jobs):
             found += read_accounts(self._ask_accounts([f"--jobs={ids}", *_period(since)]))
@@ -236,7 +222,7 @@ class SlurmScheduler:
         return f"scontrol release {job}"
 
     def _list_queue(self, which: list[str]) -> str:
-        question = ["squeue", "--noheader", "--array", "--all", "--states=all"]
+        question = ["squeue", "--noheader", "--all", "--states=all"]
         question += [f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
         return self._ask([*question, *which])
 

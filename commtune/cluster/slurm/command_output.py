@@ -27,12 +27,12 @@ def read_records(output: str) -> Iterator[list[str]]:
     return (text.split(FIELD)[:-1] for text in output.split(RECORD)[1:])
 
 
-#: A job id, also of an array task (``7_3``) or of a heterogeneous job's component (``7+1``).
-JOB_ID = re.compile(r"(\d{1,10})([_+]\d{1,10})?", re.ASCII)
+#: A job's number; tasks of arrays and components of heterogeneous jobs have numbers of their own.
+JOB_NUMBER = re.compile(r"[1-9]\d{0,9}", re.ASCII)
 
-#: squeue's fields: id, number, state, reason, start, end, nodes, node list, name.
+#: squeue's fields: number, state, reason, start, end, nodes, node list, name.
 #: The name comes last, as it may contain anything.
-_QUEUE_COLUMNS = ("%i", "%A", "%T", "%r", "%S", "%e", "%D", "%N", "%j")
+_QUEUE_COLUMNS = ("%A", "%T", "%r", "%S", "%e", "%D", "%N", "%j")
 QUEUE_FORMAT = format_of(_QUEUE_COLUMNS)
 
 
@@ -43,16 +43,14 @@ def read_queue(output: str) -> QueueSnapshot:
 
 
 def _read_job(fields: list[str]) -> QueuedJob | None:
-    if len(fields) < len(_QUEUE_COLUMNS) or not (found := JOB_ID.fullmatch(fields[0])):
+    if len(fields) < len(_QUEUE_COLUMNS) or not JOB_NUMBER.fullmatch(fields[0]):
         return None
-    id_, number, word, reason, start, end, nodes, node_list, *name = fields
+    number, word, reason, start, end, nodes, node_list, *name = fields
     # Of a job without nodes, it is the expected start, or when the job was cancelled.
     started = read_time(start) if _given(node_list) else None
     observed = _read_state(word, reason=_given(reason), started_at=started)
     return QueuedJob(
-        id=id_,
         number=number,
-        leader=found[1],
         observed=observed,
         node_count=read_count(nodes),
         node_list=_given(node_list),
@@ -78,7 +76,7 @@ def read_count(text: str) -> int:
 
 #: sacct's fields. The name comes last, as it may contain anything.
 ACCOUNT_FIELDS = (
-    *("JobID", "JobIDRaw", "State", "Reason", "Start", "End", "ElapsedRaw"),
+    *("JobIDRaw", "State", "Reason", "Start", "End", "ElapsedRaw"),
     *("AllocNodes", "NodeList", "JobName"),
 )
 
@@ -91,13 +89,12 @@ def read_accounts(output: str) -> tuple[AccountedJob, ...]:
 
 def _read_account(line: str) -> AccountedJob | None:
     fields = line.split(FIELD, len(ACCOUNT_FIELDS) - 1)
-    if len(fields) < len(ACCOUNT_FIELDS) or not JOB_ID.fullmatch(fields[0]):
+    if len(fields) < len(ACCOUNT_FIELDS) or not JOB_NUMBER.fullmatch(fields[0]):
         return None
-    id_, number, word, reason, start, end, elapsed, nodes, node_list, name = fields
+    number, word, reason, start, end, elapsed, nodes, node_list, name = fields
     listed = _given(node_list)
     started = read_time(start) if listed else None
     return AccountedJob(
-        id=id_,
         number=number,
         observed=_read_state(word, reason=_given(reason), started_at=started),
         elapsed_s=read_count(elapsed),

@@ -31,22 +31,16 @@ class SlurmError(StrEnum):
         return self.name not in slurm_words()["lasting"]
 
 
-#: Short messages for a user who waits, without Slurm's own output.
-_NOTICES = {
-    SlurmError.QUEUE_FULL: "Slurm accepts no more jobs from you for now",
-    SlurmError.CLOSED: "Slurm starts no jobs there for now",
-}
-
-
 class SlurmFault(SchedulerFault):
     """A Slurm command that failed, or an sbatch that printed no job id."""
 
     def __init__(self, message: str, error: SlurmError) -> None:
+        notices = (SlurmError.QUEUE_FULL, SlurmError.CLOSED)
         super().__init__(
             message,
             hint=slurm_words()["hints"][error.name],
             transient=error.is_transient,
-            notice=_NOTICES.get(error, ""),
+            notice=error.value if error in notices else "",
             is_full=error is SlurmError.QUEUE_FULL,
         )
         self.error = error

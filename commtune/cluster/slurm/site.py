@@ -52,10 +52,9 @@ def describe_site(environment: Mapping[str, str], folder: Path) -> Site:
 def _read_site(answer: str) -> Site:
     """Reads what ``_ask_site`` returns."""
     said = json.loads(answer)
-    try:
+    topology: Topology = {}
+    with suppress(EnvironmentFault):
         topology = read_topology(said["topology"])
-    except EnvironmentFault:
-        topology = Topology({})
     config = _read_config(said["config"])
     return Site(
         name=config.get("ClusterName", ""),

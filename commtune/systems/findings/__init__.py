@@ -10,31 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
-from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, list_shipped, load_shipped
-from commtune.errors import InvalidValue
-from commtune.model import Operation
 from commtune.spaces.schema import IN_DIGITS, Model, Text, Truth, VariableName, VersionOne
-from commtune.systems.loading import check_sources
 from commtune.systems.schema import Count, Name, Size
 
 _FOLDER = "systems/findings"
-
-
-def _operation(word: object) -> object:
-    if word not in list(Operation):
-        raise InvalidValue(
-            f"{quote_value(word)} is not an operation", hint=suggest_nearest(str(word), Operation)
-        )
-    return word
-
-
-_OperationWord = Annotated[
-    str, BeforeValidator(_operation), WithJsonSchema({"enum": [str(word) for word in Operation]})
-]
 
 
 class _Expected(Model):
@@ -57,7 +40,7 @@ class Finding(Model):
     """Names of systems, as in descriptions; empty for none in particular."""
     libraries: list[Name]
     """Names of libraries, as in search spaces; empty for none in particular."""
-    operations: list[_OperationWord] = Field(default_factory=list)
+    operations: list[str] = Field(default_factory=list)
     """Operations; empty if the source names none."""
     least_bytes: Size | None = None
     """Smallest message size; omitted if the source names none."""
@@ -115,31 +98,5 @@ def all_findings() -> tuple[NamedFinding, ...]:
 
 def _findings(document: Document) -> Iterator[NamedFinding]:
     file = validate_document(document, FindingFile)
-    check_sources(document, file.sources)
     for name, finding in file.found.items():
-        _check_finding(name, finding, document)
         yield NamedFinding(name, file.sources[finding.source], finding)
-
-
-def _check_finding(name: str, finding: Finding, document: Document) -> None:
-    if bool(finding.setting) != (finding.expected is not None):
-        raise document.error(
-            f"{name} has `setting` or `expected` without the other",
-            ("found", name, "setting" if finding.setting else "expected"),
-            hint="an effect is of a setting; what has neither is an observation",
-        )
-    ways = ("setting", "campaigns", "not_repeated")
-    if sum(bool(getattr(finding, way)) for way in ways) != 1:
-        raise document.error(
-            f"{name} has to have one of `setting`, `campaigns` and `not_repeated`",
-            ("found", name),
-            hint="say how it is repeated, or why it is not",
-        )
-    for what in ("bytes", "nodes"):
-        least, most = getattr(finding, f"least_{what}"), getattr(finding, f"most_{what}")
-        if least is not None and most is not None and least > most:
-            raise document.error(
-                f"{name}: least_{what} is above most_{what}",
-                ("found", name, f"least_{what}"),
-                hint="swap them",
-            )

@@ -15,7 +15,6 @@ from commtune.documents.yaml_document import Document, list_shipped, load_shippe
 from commtune.errors import UnknownName
 from commtune.spaces.schema import Model, Text, Truth, VariableName, VersionOne
 from commtune.systems.findings import all_findings
-from commtune.systems.loading import check_sources
 from commtune.systems.schema import Name
 
 _FOLDER = "systems/reference_settings"
@@ -125,54 +124,14 @@ def find_reference_settings(name: str) -> ReferenceSettings:
 
 def _sets(document: Document) -> dict[str, ReferenceSettings]:
     file = validate_document(document, ReferenceSettingsFile)
-    check_sources(document, file.sources)
-    _check_variables(file, document)
     found: dict[str, ReferenceSettings] = {}
     for name, entry in file.sets.items():
-        _check_below(name, entry, file, document)
         below = file.sets[entry.on_top_of].environment if entry.on_top_of else {}
         settings = {**below, **entry.environment}
         elsewhere = {v: file.elsewhere[v] for v in settings if v in file.elsewhere}
         source = file.sources[entry.source]
         found[name] = ReferenceSettings(name, file.site, source, entry, settings, elsewhere)
     return found
-
-
-def _check_below(
-    name: str, entry: _Entry, file: ReferenceSettingsFile, document: Document
-) -> None:
-    if not entry.on_top_of:
-        return
-    where = ("sets", name, "on_top_of")
-    others = [other for other in file.sets if other != name]
-    if entry.on_top_of not in others:
-        raise document.error(
-            f"{name}: no other set here is called {quote_value(entry.on_top_of)}",
-            where,
-            hint=suggest_nearest(entry.on_top_of, others),
-        )
-    if further := file.sets[entry.on_top_of].on_top_of:
-        raise document.error(
-            f"{name}: {entry.on_top_of} is set on top of another itself",
-            where,
-            hint=f"name {further}, and repeat what {entry.on_top_of} sets",
-        )
-
-
-def _check_variables(file: ReferenceSettingsFile, document: Document) -> None:
-    used: set[str] = set()
-    for name, entry in file.sets.items():
-        used.update(entry.environment, entry.fill_in)
-        for variable in entry.fill_in.keys() & entry.environment.keys():
-            raise document.error(
-                f"{name}: {variable} has a value, so there is nothing to fill in",
-                ("sets", name, "fill_in", variable),
-                hint="keep it in one of the two",
-            )
-    for variable in file.elsewhere.keys() - used:
-        raise document.error(
-            f"no set has {variable}", ("elsewhere", variable), hint="leave it out"
-        )
 
 
 #: Kinds of reference settings that a site itself recommends to its users.

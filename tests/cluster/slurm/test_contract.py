@@ -112,8 +112,8 @@ def test_a_job_runs_in_its_folder_and_is_seen_running(site: Site) -> None:
     before = time.time() - 2
     said = "echo $SLURM_JOB_ID $SLURM_JOB_NUM_NODES $SLURM_JOB_NODELIST $PWD; sleep 600"
     job = site.submit(said, "--nodes=2", "--output=said-%j.txt", "--nodelist=n1,n2")
-    (seen,) = site.until(job, JobState.RUNNING).parts(job)
-    assert (seen.id, seen.number, seen.leader) == (job, job, job)
+    seen = site.until(job, JobState.RUNNING).find(job)
+    assert seen
     assert (seen.node_count, seen.node_list, seen.ended_at) == (2, "n[1-2]", None)
     assert seen.observed.started_at
     assert before <= seen.observed.started_at <= time.time() + 1
@@ -131,7 +131,8 @@ def test_how_jobs_ended(site: Site) -> None:
         site.submit("kill -SEGV $$", "--nodes=2"): JobState.FAILED,
     }
     for job, state in expected.items():
-        (seen,) = site.until(job, state).parts(job)
+        seen = site.until(job, state).find(job)
+        assert seen
         assert seen.ended_at
         assert seen.observed.started_at
         assert seen.ended_at >= seen.observed.started_at
@@ -161,11 +162,13 @@ def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
 
 def test_a_job_that_never_started_is_cancelled(site: Site) -> None:
     job = site.submit("true", "--hold")
-    (seen,) = site.until(job, JobState.NEVER_STARTED).parts(job)
+    seen = site.until(job, JobState.NEVER_STARTED).find(job)
+    assert seen
     assert (seen.observed.reason, seen.observed.started_at) == ("JobHeldUser", None)
     assert (seen.node_list, seen.node_count) == ("", 1)
     site.queue.cancel([job])
-    (seen,) = site.until(job, JobState.CANCELLED).parts(job)
+    seen = site.until(job, JobState.CANCELLED).find(job)
+    assert seen
     assert seen.observed.started_at is None
     (record,) = site.accounts(job, JobState.CANCELLED)
     assert (record.node_count, record.elapsed_s) == (0, 0)
@@ -205,7 +208,8 @@ def test_names_come_back_as_they_went(site: Site, text: str) -> None:
         command, env=site.environment, cwd=site.folder, capture_output=True, check=True, text=True
     )
     job = done.stdout.strip()
-    (seen,) = site.queue.poll([job]).parts(job)
+    seen = site.queue.poll([job]).find(job)
+    assert seen
     assert seen.name == text
     assert [one.number for one in site.queue.poll().jobs if one.name == text] == [job]
     assert not list(site.folder.glob("RAN"))
@@ -214,7 +218,8 @@ def test_names_come_back_as_they_went(site: Site, text: str) -> None:
 
 def test_options_stand_in_the_script(site: Site) -> None:
     job = site.submit("true", "--job-name=from-the-script", "--hold")
-    (seen,) = site.queue.poll([job]).parts(job)
+    seen = site.queue.poll([job]).find(job)
+    assert seen
     assert seen.name == "from-the-script"
     site.queue.cancel([job])
 
@@ -274,7 +279,9 @@ def test_a_node_that_dies(site: Site) -> None:
     assert site.queue.failed_nodes(["n1", "n2", "n3"]) == {"n2"}
     assert site.queue.failed_nodes(["n1"]) == frozenset()
     elsewhere = site.submit(SLEEP, "--nodes=2", "--exclude=n2")
-    assert site.until(elsewhere, JobState.RUNNING).parts(elsewhere)[0].node_list == "n[1,3]"
+    there = site.until(elsewhere, JobState.RUNNING).find(elsewhere)
+    assert there
+    assert there.node_list == "n[1,3]"
     site.queue.cancel([elsewhere])
 
 
@@ -293,6 +300,6 @@ def test_what_the_site_says_of_itself(site: Site) -> None:
     assert described.name
     assert described.version
     assert described.keeps_accounts
-    nodes = described.topology.of(["n1", "n2", "n3"])
-    assert find_distance(nodes) is Distance.SAME_GROUP
-    assert find_distance(nodes[:2]) is Distance.SAME_SWITCH
+    nodes, topology = ["n1", "n2", "n3"], described.topology
+    assert find_distance(topology, nodes) is Distance.SAME_GROUP
+    assert find_distance(topology, nodes[:2]) is Distance.SAME_SWITCH

@@ -9,7 +9,6 @@ import pytest
 from made_files import write_script
 from slurm_cluster import Cluster
 
-from commtune.cluster.placement import Topology
 from commtune.cluster.slurm.allocation import find_allocation, topology_of
 
 _BEGAN, _ENDS = 1_800_000_000.0, 1_800_003_600.0
@@ -51,4 +50,4 @@ def test_without_commands_of_slurm_only_its_variables_count(
     own = find_allocation(_JOB, lambda: _BEGAN + 60)
     assert own is not None
     assert (own.began_at, own.ends_at) == (_BEGAN + 60, None)
-    assert topology_of(own, Topology({})) == Topology({})
+    assert topology_of(own, {}) == {}

@@ -19,10 +19,9 @@ from commtune.cluster.slurm.command_output import FIELD, read_accounts
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 
 
-def line(id_: str, state: str, **more: str) -> str:
+def line(number: str, state: str, **more: str) -> str:
     """One record as sacct prints it."""
     values = {
-        "number": id_.split("_")[0],
         "reason": "None",
         "start": "Unknown",
         "end": "Unknown",
@@ -32,10 +31,8 @@ def line(id_: str, state: str, **more: str) -> str:
         "name": "j",
         **more,
     }
-    keys = ("number", "reason", "start", "end", "elapsed", "nodes", "list", "name")
-    fields = [id_, *(values[key] for key in keys)]
-    fields.insert(2, state)
-    return FIELD.join(fields) + "\n"
+    keys = ("reason", "start", "end", "elapsed", "nodes", "list", "name")
+    return FIELD.join([number, state, *(values[key] for key in keys)]) + "\n"
 
 
 RAN = {"start": "1000", "end": "1090", "elapsed": "90", "nodes": "2", "list": "n[1-2]"}
@@ -66,8 +63,8 @@ def test_why_a_job_waits_is_told_by_the_accounts_too() -> None:
 
 
 def test_lines_that_are_no_records_are_passed_over() -> None:
-    text = "sacct: error: something\n" + line("7_[3-5]", "PENDING") + line("7_1", "COMPLETED")
-    assert [job.id for job in read_accounts(text)] == ["7_1"]
+    text = "sacct: error: something\n" + line("7_[3-5]", "PENDING") + line("7", "COMPLETED")
+    assert [job.number for job in read_accounts(text)] == ["7"]
 
 
 @given(st.text())
@@ -97,9 +94,9 @@ def test_an_absent_job_is_not_finished() -> None:
     assert state_in_accounts(read_accounts(line("7", "COMPLETED")), "8").state is JobState.ABSENT
 
 
-def attempt(id_: str, started_at: float | None, nodes: int, elapsed_s: int) -> AccountedJob:
+def attempt(number: str, started_at: float | None, nodes: int, elapsed_s: int) -> AccountedJob:
     state = ObservedState(JobState.COMPLETED, started_at=started_at)
-    return AccountedJob(id_, id_, state, elapsed_s, nodes, "", None, "j")
+    return AccountedJob(number, state, elapsed_s, nodes, "", None, "j")
 
 
 def test_an_attempt_counts_once_however_often_it_is_seen() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from played_jobs import Laboratory, block
 
-from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch, request_with_aggressor
+from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments, read_traffic
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
 from commtune.slurm_templates.job_request import JobRequest
@@ -72,7 +72,7 @@ def test_a_job_beside_it_keeps_to_the_node_hours_that_are_left(
 @pytest.mark.parametrize(("ranks", "bound"), [(2, False), (4, True)])
 def test_binding_of_the_runs_is_for_as_many_ranks_only(ranks: int, bound: bool) -> None:
     aggressor = replace(AGGRESSOR, ranks_per_node=ranks)
-    words = beside(aggressor=aggressor).command(AggressorFiles(Path("o")), "run-1", 1.0).command
+    words = beside(aggressor=aggressor).command(Path("o"), "run-1", 1.0).command
     assert ("--cpu-bind=map_cpu:0,1,2,3" in words) is bound
     assert ("--gpu-bind=closest" in words) is bound
 
@@ -98,10 +98,10 @@ def test_a_job_has_room_for_both() -> None:
 def test_a_run_without_it_is_lost_whatever_it_came_to(
     tmp_path: Path, printed: str | None, why: str, outcome: Outcome
 ) -> None:
-    place = AggressorFiles(tmp_path / "out")
+    output = tmp_path / "out"
     if printed is not None:
-        place.output.write_text(printed)
-    found = beside().checked(result(outcome), place)
+        output.write_text(printed)
+    found = beside().checked(result(outcome), output)
     assert found.outcome is Outcome.INTERRUPTED
     assert found.detail.startswith(f"not beside its aggressor: {why}")
     assert found.output_tail == (printed or "")
@@ -109,7 +109,7 @@ def test_a_run_without_it_is_lost_whatever_it_came_to(
 
 def test_what_was_lost_otherwise_stays_so(tmp_path: Path) -> None:
     lost = result(Outcome.NODE_FAILURE)
-    assert beside().checked(lost, AggressorFiles(tmp_path / "none")) == lost
+    assert beside().checked(lost, tmp_path / "none") == lost
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.TIMED_OUT])
@@ -117,15 +117,15 @@ def test_what_was_lost_otherwise_stays_so(tmp_path: Path) -> None:
 def test_a_run_beside_it_counts_and_keeps_what_it_sent(
     tmp_path: Path, outcome: Outcome, last: str
 ) -> None:
-    place = AggressorFiles(tmp_path / "out")
-    place.output.write_text(f"commtune-bench: sending\n{last}\n")
-    assert beside().checked(result(outcome), place) == result(outcome)  # no records
+    output = tmp_path / "out"
+    output.write_text(f"commtune-bench: sending\n{last}\n")
+    assert beside().checked(result(outcome), output) == result(outcome)  # no records
     sent = {"bytes_moved": 10**9, "active_s": 2.0, "gigabits_per_s": 4.0}
     one = replace(beside(), read=lambda _: sent)
-    found = one.checked(result(outcome), place)
+    found = one.checked(result(outcome), output)
     assert found.outcome is outcome
     assert found.header == {
         "ranks": 8,
         "beside": sent,
     }
-    assert one.checked(result(outcome, header=None), place).header is None
+    assert one.checked(result(outcome, header=None), output).header is None

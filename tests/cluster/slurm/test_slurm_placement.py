@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.placement import _MOST_HOSTS, Distance, Position, expand_hosts, find_distance
+from commtune.cluster.placement import _MOST_HOSTS, Distance, Switches, expand_hosts, find_distance
 from commtune.cluster.slurm.allocation import (
-    _position_from_address,
-    _position_from_xname,
+    _switches_by_address,
+    _switches_by_xname,
     read_places,
     read_topology,
 )
@@ -116,51 +116,50 @@ def test_ranges_give_what_counting_gives(
     assert list(expand_hosts(text)) == expected
 
 
-def at(node: str, *switches: str) -> Position:
-    return Position(node, tuple(frozenset({switch}) for switch in switches))
+def at(*switches: str) -> Switches:
+    return tuple(frozenset({switch}) for switch in switches)
 
 
 @pytest.mark.parametrize(
     ("one", "other", "distance"),
     [
-        (at("n0", "r", "g0", "s0"), at("n0", "r", "g0", "s0"), Distance.SAME_NODE),
-        (at("n0"), at("n0"), Distance.SAME_NODE),
-        (at("n0", "r", "g0", "s0"), at("n1", "r", "g0", "s0"), Distance.SAME_SWITCH),
-        (at("n0", "r", "g0", "s0"), at("n1", "r", "g0", "s1"), Distance.SAME_GROUP),
-        (at("n0", "r", "g0", "s0"), at("n1", "r", "g1", "s2"), Distance.DIFFERENT_GROUPS),
-        (at("n0", "s0"), at("n1", "s1"), Distance.DIFFERENT_GROUPS),
-        (at("n0", "s0"), at("n1"), Distance.UNKNOWN),
-        (at("n0"), at("n1"), Distance.UNKNOWN),
+        (at("r", "g0", "s0"), at("r", "g0", "s0"), Distance.SAME_SWITCH),
+        (at("r", "g0", "s0"), at("r", "g0", "s1"), Distance.SAME_GROUP),
+        (at("r", "g0", "s0"), at("r", "g1", "s2"), Distance.DIFFERENT_GROUPS),
+        (at("s0"), at("s1"), Distance.DIFFERENT_GROUPS),
+        (at("s0"), at(), Distance.UNKNOWN),
+        (at(), at(), Distance.UNKNOWN),
     ],
 )
-def test_distances(one: Position, other: Position, distance: Distance) -> None:
-    assert one.distance(other) is distance
-    assert other.distance(one) is distance
+def test_distances(one: Switches, other: Switches, distance: Distance) -> None:
+    assert find_distance({"a": one, "b": other}, ["a", "b"]) is distance
+    assert find_distance({"a": one, "b": other}, ["b", "a"]) is distance
 
 
 def test_a_site_may_call_its_groups_switches() -> None:
-    one, near, far = at("n0", "g0"), at("n1", "g0"), at("n2", "g1")
-    assert one.distance(near, switch_is_group=True) is Distance.SAME_GROUP
-    assert one.distance(far, switch_is_group=True) is Distance.DIFFERENT_GROUPS
+    site = {"n0": at("g0"), "n1": at("g0"), "n2": at("g1")}
+    near, far = (find_distance(site, ["n0", n], switch_is_group=True) for n in ("n1", "n2"))
+    assert (near, far) == (Distance.SAME_GROUP, Distance.DIFFERENT_GROUPS)
 
 
 def test_a_run_is_as_far_apart_as_its_farthest_nodes() -> None:
-    a, b, c = at("a", "r", "g", "s"), at("b", "r", "g", "s"), at("c", "r", "g", "t")
-    assert find_distance([a]) is Distance.SAME_NODE
-    assert find_distance([a, a]) is Distance.SAME_NODE
-    assert find_distance([a, b]) is Distance.SAME_SWITCH
-    assert find_distance([a, b, c]) is Distance.SAME_GROUP
-    assert find_distance([a, b, at("d")]) is Distance.UNKNOWN
-    assert find_distance([]) is Distance.UNKNOWN
+    site = {"a": at("r", "g", "s"), "b": at("r", "g", "s"), "c": at("r", "g", "t")}
+    assert find_distance(site, "a") is Distance.SAME_NODE
+    assert find_distance(site, "aa") is Distance.SAME_NODE
+    assert find_distance({}, "dd") is Distance.SAME_NODE
+    assert find_distance(site, "ab") is Distance.SAME_SWITCH
+    assert find_distance(site, "abc") is Distance.SAME_GROUP
+    assert find_distance(site, "abd") is Distance.UNKNOWN
+    assert find_distance(site, "") is Distance.UNKNOWN
 
 
 def test_an_address_of_slurm() -> None:
-    position = _position_from_address("s0.s[4-5].tux1.site", "switch.switch.node")
-    assert position == Position("tux1.site", (frozenset({"s0"}), frozenset({"s4", "s5"})))
-    assert _position_from_address("b1.n1", "block.node") == at("n1", "b1")
-    assert _position_from_address("n1", "node") == at("n1")
+    switches = _switches_by_address("s0.s[4-5].tux1.site", "switch.switch.node")
+    assert switches == (frozenset({"s0"}), frozenset({"s4", "s5"}))
+    assert _switches_by_address("b1.n1", "block.node") == at("b1")
+    assert _switches_by_address("n1", "node") == at()
     # A node that hangs higher up has no switch at the lowest levels.
-    assert _position_from_address("s0..n1", "switch.switch.node") == at("n1", "s0")
+    assert _switches_by_address("s0..n1", "switch.switch.node") == at("s0")
 
 
 @pytest.mark.parametrize(
@@ -175,45 +174,44 @@ def test_an_address_of_slurm() -> None:
     ],
 )
 def test_what_is_no_address(address: str, pattern: str) -> None:
-    assert _position_from_address(address, pattern) is None
+    assert _switches_by_address(address, pattern) == ()
 
 
 @given(st.text(alphabet="s[1-].n"), st.text(alphabet="node.swich"))
 def test_any_address_is_read_or_not(address: str, pattern: str) -> None:
-    position = _position_from_address(address, pattern)
-    assert position is None or position.node
+    assert all(_switches_by_address(address, pattern))
 
 
 def test_topology_conf() -> None:
     topology = read_topology(TREE)
-    assert topology.positions["n0"] == at("n0", "root", "g0", "s0")
-    assert find_distance(topology.of(["n0", "n1"])) is Distance.SAME_SWITCH
-    assert find_distance(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
-    assert find_distance(topology.of(["n0", "n5"])) is Distance.DIFFERENT_GROUPS
-    assert find_distance(topology.of(["n0", "nowhere"])) is Distance.UNKNOWN
+    assert topology["n0"] == at("root", "g0", "s0")
+    assert find_distance(topology, ["n0", "n1"]) is Distance.SAME_SWITCH
+    assert find_distance(topology, ["n0", "n3"]) is Distance.SAME_GROUP
+    assert find_distance(topology, ["n0", "n5"]) is Distance.DIFFERENT_GROUPS
+    assert find_distance(topology, ["n0", "nowhere"]) is Distance.UNKNOWN
 
 
 def test_what_scontrol_shows_of_the_topology() -> None:
     topology = read_topology(SHOWN)
-    assert topology.positions["n3"] == at("n3", "top", "s1")
-    assert find_distance(topology.of(["n0", "n3"])) is Distance.SAME_GROUP
+    assert topology["n3"] == at("top", "s1")
+    assert find_distance(topology, ["n0", "n3"]) is Distance.SAME_GROUP
 
 
 def test_blocks() -> None:
     topology = read_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n3\nBlockSizes=2,4\n")
-    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert find_distance(topology.of(["n1", "n3"])) is Distance.DIFFERENT_GROUPS
+    assert find_distance(topology, ["n1", "n2"]) is Distance.SAME_SWITCH
+    assert find_distance(topology, ["n1", "n3"]) is Distance.DIFFERENT_GROUPS
 
 
 def test_switches_that_contain_each_other_come_to_an_end() -> None:
-    topology = read_topology("SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n1\n")
-    assert topology.of(["n1"])
+    cycle = "SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=b Nodes=n1\n"
+    assert read_topology(cycle) == {"n1": at("a", "b")}
 
 
 @given(st.text())
 def test_any_text_is_a_topology_or_refused(text: str) -> None:
     try:
-        assert read_topology(text).positions is not None
+        assert read_topology(text) is not None
     except EnvironmentFault as fault:
         assert fault.hint
 
@@ -225,16 +223,16 @@ def test_places_as_nodes_say_them() -> None:
         "n5 n5 node x1000c0s0b0n1\n"
         "n6 n6 node -\nn7 - - -\nsrun: error: something else\n"
     )
-    assert set(topology.positions) == {"n1", "n2", "n3", "n4", "n5"}
-    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert find_distance(topology.of(["n1", "n3"])) is Distance.SAME_GROUP
-    assert find_distance(topology.of(["n4", "n5"])) is Distance.SAME_SWITCH
-    assert find_distance(topology.of(["n1", "n6"])) is Distance.UNKNOWN
+    assert set(topology) == {"n1", "n2", "n3", "n4", "n5"}
+    assert find_distance(topology, ["n1", "n2"]) is Distance.SAME_SWITCH
+    assert find_distance(topology, ["n1", "n3"]) is Distance.SAME_GROUP
+    assert find_distance(topology, ["n4", "n5"]) is Distance.SAME_SWITCH
+    assert find_distance(topology, ["n1", "n6"]) is Distance.UNKNOWN
 
 
 @given(st.text())
 def test_any_text_is_a_list_of_places(text: str) -> None:
-    assert read_places(text).positions is not None
+    assert read_places(text) is not None
 
 
 def test_xnames() -> None:
@@ -244,10 +242,9 @@ def test_xnames() -> None:
         "nid001004": "x1000c1s0b0n0",
         "nid001005": "x1001c0s0b0n0",
     }
-    nodes = [_position_from_xname(node, xname) for node, xname in names.items()]
-    known = [node for node in nodes if node is not None]
-    assert [node.node for node in known] == list(names)
-    assert find_distance(known[:2]) is Distance.SAME_SWITCH
-    assert find_distance(known[:3]) is Distance.SAME_GROUP
-    assert find_distance(known) is Distance.DIFFERENT_GROUPS
-    assert _position_from_xname("n", "x1000c0r1b0") is None
+    nodes, site = list(names), {node: _switches_by_xname(xname) for node, xname in names.items()}
+    assert all(site.values())
+    assert find_distance(site, nodes[:2]) is Distance.SAME_SWITCH
+    assert find_distance(site, nodes[:3]) is Distance.SAME_GROUP
+    assert find_distance(site, nodes) is Distance.DIFFERENT_GROUPS
+    assert _switches_by_xname("x1000c0r1b0") == ()

@@ -12,12 +12,7 @@ from made_files import write_script
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.scheduler import PollBackoff, QueueSnapshot
-from commtune.cluster.slurm.client import (
-    SlurmScheduler,
-    _asking_environment,
-    _id_lists,
-    _leader_of,
-)
+from commtune.cluster.slurm.client import SlurmScheduler, _asking_environment, _id_lists
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_failed_nodes, read_queue
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault, classify_error
 from commtune.errors import MissingComponent, UserError
@@ -26,13 +21,12 @@ RECORDED = Path(__file__).parent / "recorded"
 BIN = {"PATH": os.environ["PATH"]}
 
 
-def record(id_: str, state: str, *, number: str = "", reason: str = "None", **more: str) -> str:
+def record(number: str, state: str, *, reason: str = "None", **more: str) -> str:
     """One record as squeue prints it."""
-    number = number or id_
     values = {"start": "N/A", "end": "N/A", "nodes": "1", "list": "", "name": "j"}
     values |= more
     ordered = [values[key] for key in ("start", "end", "nodes", "list")]
-    fields = [id_, number, state, reason, *ordered, values["name"]]
+    fields = [number, state, reason, *ordered, values["name"]]
     return RECORD + FIELD.join(fields) + FIELD + "\n"
 
 
@@ -41,7 +35,7 @@ def test_fields_of_a_job() -> None:
         "7", "RUNNING", start="1700000000", end="1700003600", nodes="2", list="n[1-2]", name="a|b"
     )
     (job,) = read_queue(text).jobs
-    assert (job.id, job.number, job.leader, job.node_count) == ("7", "7", "7", 2)
+    assert (job.number, job.node_count) == ("7", 2)
     assert (job.node_list, job.name) == ("n[1-2]", "a|b")
     assert job.observed.started_at == 1700000000
     assert job.ended_at is None, "squeue shows when it must end at the latest"
@@ -58,20 +52,6 @@ def test_a_held_job_does_not_start_by_itself() -> None:
     assert answer.state_of("7").state is JobState.NEVER_STARTED
 
 
-def test_arrays_and_heterogeneous_jobs_are_found_by_leader_and_part() -> None:
-    answer = read_queue(
-        record("7_1", "COMPLETED", number="7")
-        + record("7_2", "RUNNING", number="8")
-        + record("9+0", "COMPLETED", number="9")
-        + record("9+1", "FAILED", number="10")
-    )
-    assert answer.state_of("7").state is JobState.RUNNING
-    assert answer.state_of("7_1").state is JobState.COMPLETED
-    assert answer.state_of("8").state is JobState.RUNNING
-    assert answer.state_of("9").state is JobState.FAILED
-    assert len(answer.parts("9")) == 2
-
-
 def test_a_job_that_is_not_named_is_absent_only_if_all_was_read() -> None:
     good = record("7", "RUNNING")
     assert read_queue(good).state_of("8").state is JobState.ABSENT
@@ -84,7 +64,7 @@ def test_a_job_that_is_not_named_is_absent_only_if_all_was_read() -> None:
 def test_warnings_and_headings_are_passed_over() -> None:
     text = "CLUSTER: one\n" + record("7", "R") + "squeue: error: a warning\n" + record("8", "PD")
     answer = read_queue(text)
-    assert [job.id for job in answer.jobs] == ["7", "8"]
+    assert [job.number for job in answer.jobs] == ["7", "8"]
     assert answer.complete
 
 
@@ -183,7 +163,7 @@ def test_settings_of_the_user_are_left_out() -> None:
 
 
 def test_ids_are_asked_for_once_and_in_lists_that_fit() -> None:
-    assert list(_id_lists(["10_2", "10_1", "9+1", "9"])) == ["9,10"]
+    assert list(_id_lists(["10", "9", "10"])) == ["9,10"]
     assert list(_id_lists([])) == []
     lists = list(_id_lists(map(str, range(1_000_000, 1_050_000))))
     assert all(len(ids) < 131_072 for ids in lists)
@@ -191,10 +171,10 @@ def test_ids_are_asked_for_once_and_in_lists_that_fit() -> None:
     assert len(list(_id_lists(map(str, range(1000))))) == 1
 
 
-@pytest.mark.parametrize("text", ["", "x", "7;rm", "7_", "-1", "7_1_1", "７"])
+@pytest.mark.parametrize("text", ["", "x", "0", "7;rm", "7_", "-1", "7_1_1", "７"])
 def test_what_is_no_job_id(text: str) -> None:
     with pytest.raises(UserError):
-        _leader_of(text)
+        SlurmScheduler().cancel([text])
 
 
 def test_failed_nodes() -> None:

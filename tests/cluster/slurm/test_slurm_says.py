@@ -21,8 +21,8 @@ from commtune.cluster.scheduler import (
     QueueSnapshot,
     sum_node_hours,
 )
-from commtune.cluster.slurm.allocation import _position_from_address, read_topology
-from commtune.cluster.slurm.client import SlurmScheduler, _leader_of
+from commtune.cluster.slurm.allocation import _switches_by_address, read_topology
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.command_output import classify_reason, read_accounts, read_queue
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault, classify_error
 from commtune.cluster.slurm.site import explain_silence, explain_silent_accounts
@@ -48,7 +48,9 @@ def queue(cluster: Cluster) -> SlurmScheduler:
 
 
 def ids_in(answer: QueueSnapshot) -> dict[str, str]:
-    return {job.name: job.leader for job in answer.jobs}
+    # An array or a heterogeneous job as a whole has the first number of its parts.
+    latest_first = sorted(answer.jobs, key=lambda job: -int(job.number))
+    return {job.name: job.number for job in latest_first}
 
 
 def check_queue(answer: QueueSnapshot, jobs: Mapping[str, str]) -> None:
@@ -56,23 +58,19 @@ def check_queue(answer: QueueSnapshot, jobs: Mapping[str, str]) -> None:
     seen = {name: answer.state_of(job).state for name, job in jobs.items()}
     assert seen == {name: EXPECTED[name] for name in jobs}
     for name, job in jobs.items():
-        for part in answer.parts(job):
-            waited = name in LIVING and name not in ("running", "suspended")
-            assert (part.observed.started_at is None) == (waited or name == "cancelled-before")
-            assert len(expand_hosts(part.node_list)) in (0, part.node_count)
-            assert (part.ended_at is not None) == part.observed.state.is_over
-            reason = part.observed.reason
-            assert not reason or classify_reason(reason) is not PendingReason.UNKNOWN
-    assert [part.id.partition("+")[2] for part in answer.parts(jobs["heterogeneous"])] == [
-        "0",
-        "1",
-    ]
+        entry = answer.find(job)
+        assert entry
+        waited = name in LIVING and name not in ("running", "suspended")
+        assert (entry.observed.started_at is None) == (waited or name == "cancelled-before")
+        assert len(expand_hosts(entry.node_list)) in (0, entry.node_count)
+        assert (entry.ended_at is not None) == entry.observed.state.is_over
+        reason = entry.observed.reason
+        assert not reason or classify_reason(reason) is not PendingReason.UNKNOWN
 
 
 def check_accounts(records: tuple[AccountedJob, ...], jobs: Mapping[str, str]) -> None:
-    parts = {job: [r for r in records if _leader_of(r.id) == job] for job in jobs.values()}
     for name in ENDED.keys() & jobs.keys():
-        states = {record.observed.state for record in parts[jobs[name]]}
+        states = {record.observed.state for record in records if record.number == jobs[name]}
         assert EXPECTED[name] in states, name
     by_name = {record.name: record for record in records}
     assert by_name["cancelled"].observed.cancelled_by == 0
@@ -80,7 +78,7 @@ def check_accounts(records: tuple[AccountedJob, ...], jobs: Mapping[str, str]) -
     assert by_name["completed"].node_count == 2
     assert by_name["cancelled-before"].node_count == 0
     assert state_in_accounts(records, jobs["put-back"]).state is JobState.PENDING
-    assert len({record.id for record in records}) < len(records)
+    assert len({record.number for record in records}) < len(records)
 
 
 def test_recorded_queue() -> None:
@@ -236,21 +234,20 @@ def test_lists_are_expanded_as_slurm_does(cluster: Cluster, text: str) -> None:
 
 def test_where_nodes_stand(cluster: Cluster) -> None:
     topology = read_topology(cluster.call("scontrol", "show", "topology"))
-    assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
-    assert find_distance(topology.of(NODES)) is Distance.SAME_GROUP
+    assert find_distance(topology, ["n1", "n2"]) is Distance.SAME_SWITCH
+    assert find_distance(topology, NODES) is Distance.SAME_GROUP
     said = 'echo "$SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN"'
     job = cluster.submit(said, "--nodelist=n2")
     cluster.until(job, "COMPLETED")
     address, pattern = (cluster.folder / f"out-{job}").read_text().split()
-    assert _position_from_address(address, pattern) == topology.positions["n2"]
+    assert _switches_by_address(address, pattern) == topology["n2"]
 
 
 _SAY_POSITIONS = """
 import os, time
-from commtune.cluster.placement import Topology
 from commtune.cluster.slurm.allocation import find_allocation, topology_of
-found = topology_of(find_allocation(os.environ, time.time), Topology({})).positions
-print([(name, *map(sorted, found[name].switches)) for name in sorted(found)])
+found = topology_of(find_allocation(os.environ, time.time), {})
+print([(name, *map(sorted, found[name])) for name in sorted(found)])
 """
 
 
@@ -258,8 +255,8 @@ def test_nodes_of_an_allocation_say_where_they_stand(cluster: Cluster, tmp_path:
     (tmp_path / "say.py").write_text(_SAY_POSITIONS)
     job = cluster.submit(f"{sys.executable} {tmp_path}/say.py", "--nodelist=n1,n2")
     cluster.until(job, "COMPLETED")
-    known = read_topology(cluster.call("scontrol", "show", "topology")).positions
-    wanted = [(name, *map(sorted, known[name].switches)) for name in ("n1", "n2")]
+    known = read_topology(cluster.call("scontrol", "show", "topology"))
+    wanted = [(name, *map(sorted, known[name])) for name in ("n1", "n2")]
     assert cluster.output(job) == f"{wanted}\n"
 
 

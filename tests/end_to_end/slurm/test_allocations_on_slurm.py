@@ -121,7 +121,7 @@ def test_an_allocation_is_requeued_where_no_second_job_may_wait(
     # Slurm ends who asks it to requeue the job: nothing is interrupted by that.
     assert "Traceback" not in said and "interrupted" not in said
     assert (
-        f"job {job.number} is requeued, and continues: Slurm accepts no more jobs from you for now"
+        f"job {job.number} is requeued, and continues: Slurm accepts no more jobs from you now"
         in said
     )
     _check_node_hours(campaign, attempts=2)

@@ -14,7 +14,7 @@ from commtune.export.document import ExportDocument
 from commtune.export.rules import render_rules
 from commtune.export.rules.nccl import NCCL_TUNER
 from commtune.export.rules.table import RuleTable
-from commtune.kernels.tuner_build import build_tuner
+from commtune.kernels.library_builds import build_tuner
 from commtune.model import Conditions
 
 

@@ -49,7 +49,7 @@ def record_troubles(cluster: Cluster, squeue: list[str], sacct: list[str]) -> No
 
 def main() -> None:
     """Makes the jobs and records everything."""
-    squeue = ["squeue", "--noheader", "--array", "--all", "--states=all", "--user=0"]
+    squeue = ["squeue", "--noheader", "--all", "--states=all", "--user=0"]
     squeue += [f"--format={command_output.QUEUE_FORMAT}"]
     sacct = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2"]
     sacct += [

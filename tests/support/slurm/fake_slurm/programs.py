@@ -279,7 +279,6 @@ def _account_line(job: Json, stay: Stay, now: float, options: dict[str, str]) ->
     number, by = str(job["number"]), stay.cancelled_by
     ran_s = 0.0 if stay.started is None else (stay.ended or now) - stay.started
     values = {
-        "JobID": number,
         "JobIDRaw": number,
         "State": stay.word if by is None else f"{stay.word} by {by}",
         "Reason": stay.reason if stay.word == "PENDING" else "None",
