@@ -137,7 +137,8 @@ class Viewers:
         if first.status == 404:
             return first.response()
         if self.count >= _MOST:
-            raise Refusal(503, f"{_MOST} pages are followed already", "reload it by hand")
+            busy = Refusal(503, f"{_MOST} pages are followed already", "reload it by hand")
+            return busy.problem.reply().response()
         events = self._events(request, look)
         await anext(events)  # counts it at once: other requests run only where this one waits
         headers = {**HEADERS, "x-accel-buffering": "no"}
