@@ -26,9 +26,9 @@ from commtune.campaign.value_types import (
 from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.exact_values import exact_text
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import format_seconds
 from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidValue
+from commtune.formatting import format_wall_time
 from commtune.model import Estimand, Operation
 from commtune.spaces.schema import CustomizationDocument, Text, Truth, VersionOne, Whole
 
@@ -129,11 +129,11 @@ def _too_much(
 ) -> Exception:
     needed = asked_s * nodes / 3600
     return document.error(
-        f"{format_seconds(asked_s)} on {nodes} node{'s' if nodes > 1 else ''} are {needed:.4g} "
+        f"{format_wall_time(asked_s)} on {nodes} node{'s' if nodes > 1 else ''} are {needed:.4g} "
         f"node-hours, and there are {node_hours:g}",
         ("budget", "node_hours"),
         hint=f"raise node_hours above {needed:.4g}, or leave the times out: they then share "
-        f"{format_seconds(whole_s)}",
+        f"{format_wall_time(whole_s)}",
     )
 
 

@@ -7,15 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
 
 from commtune.db.codec import to_json_value
-from commtune.db.damage import Damage, name_row, read_column, refuse_damage, share_documents
+from commtune.db.damage import Damage, name_row, read_column, refuse_damage
 from commtune.db.shapes import kind_of
-
-#: The number of parsed documents of a column that are cached while rows are read.
-_MOST_SEEN = 1000
 
 
 class _Checked(sa.types.TypeDecorator[Any]):
@@ -54,40 +49,6 @@ class _Checked(sa.types.TypeDecorator[Any]):
         return None
 
 
-class is_json(FunctionElement[bool]):
-    """Whether a column is null or valid JSON; SQLite fails on a JSON path into other text."""
-
-    type = sa.Boolean()
-    inherit_cache = True
-
-
-class is_number(FunctionElement[bool]):
-    """Whether a column holds a number; SQLite may store text in it, which it sums as 0."""
-
-    type = sa.Boolean()
-    inherit_cache = True
-
-
-@compiles(is_json)
-def _any_json(_element: is_json, _compiler: Any, **_: Any) -> str:
-    return "true"  # a server's JSON type holds nothing else
-
-
-@compiles(is_json, "sqlite")
-def _valid_json(element: is_json, compiler: Any, **given: Any) -> str:
-    return f"json_valid(coalesce({compiler.process(element.clauses, **given)}, 'null'))"
-
-
-@compiles(is_number)
-def _any_number(element: is_number, compiler: Any, **given: Any) -> str:
-    return f"({compiler.process(element.clauses, **given)} IS NOT NULL)"
-
-
-@compiles(is_number, "sqlite")
-def _stored_number(element: is_number, compiler: Any, **given: Any) -> str:
-    return f"(typeof({compiler.process(element.clauses, **given)}) IN ('real', 'integer'))"
-
-
 def check_columns(metadata: sa.MetaData) -> None:
     """Replaces the type of every column of these tables by one whose values are checked."""
     for table in metadata.tables.values():
@@ -115,8 +76,8 @@ def check_rows(
     is_read = False
     for place, column in enumerate(columns) if rows else ():
         if isinstance(column.type, _Checked):
-            values, read = found[place], share_documents(_MOST_SEEN)
-            found[place], wrong = read_column(values, column.type.kind, read)
+            values = found[place]
+            found[place], wrong = read_column(values, column.type.kind)
             is_read |= found[place] is not values
             for row, problem in wrong.items():
                 damaged[row].append((column.type.column, problem))

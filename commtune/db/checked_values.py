@@ -122,27 +122,16 @@ def interval_problem(row: Mapping[str, Any]) -> str:
     return f"{shorten_value(ratio)} is not in an interval from {ends}"
 
 
-def parse_json(stored: Any) -> Any:
-    """Returns the value of a JSON column: SQLite's driver returns text, others parsed JSON.
-
-    Raises:
-        ValueError: the text is no valid JSON, or nested too deeply.
-    """
-    if not isinstance(stored, str | bytes):
-        return stored
-    try:
-        return json.loads(stored)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
 def check_document(stored: Any, hint: Any) -> tuple[Any, str]:
-    """Returns the value of a JSON column, and what is wrong with it (empty if nothing is)."""
+    """Returns the value of a JSON column, and what is wrong with it (empty if nothing is).
+
+    SQLite's driver returns it as text, others parsed.
+    """
     if problem := isinstance(stored, str) and _undecodable(stored):
         return None, problem
     try:
-        value = parse_json(stored)
-    except ValueError:
+        value = json.loads(stored) if isinstance(stored, str | bytes) else stored
+    except (ValueError, RecursionError):  # broken, or nested too deeply
         return None, f"broken JSON: {shorten_value(stored)}"
     return value, check_of(hint)(value)
 

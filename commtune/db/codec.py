@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import sys
+import struct
 import zlib
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,19 +26,13 @@ def pack_samples(samples_s: Sequence[float]) -> bytes:
 
     These keep seven digits, which is more than the resolution of clocks on such times.
     """
-    values = array("f", samples_s)
-    if sys.byteorder == "big":
-        values.byteswap()
-    return zlib.compress(values.tobytes())
+    return zlib.compress(struct.pack(f"<{len(samples_s)}f", *samples_s))
 
 
 def unpack_samples(blob: bytes) -> tuple[float, ...]:
     """Unpacks the samples (seconds) of ``pack_samples``; no bytes mean that they were pruned."""
-    values = array("f")
-    values.frombytes(zlib.decompress(blob) if blob else b"")
-    if sys.byteorder == "big":
-        values.byteswap()
-    return tuple(values)
+    values = zlib.decompress(blob) if blob else b""
+    return struct.unpack(f"<{len(values) // 4}f", values)
 
 
 def to_json_value(value: Any) -> Any:

@@ -72,45 +72,34 @@ def refuse_damage(damage: Damage) -> None:
     raise DamagedRows(str(damage))
 
 
-#: Takes a document as the driver returns it and its type; returns its value and what is wrong.
-Read = Callable[[Any, Any], tuple[Any, str]]
-
-
 def name_row(*keys: Any) -> str:
     """Returns the name of a row for messages; its keys may be damaged, too."""
     return ", ".join(str(key).encode("utf-8", "backslashreplace").decode() for key in keys)
 
 
-def share_documents(most: int) -> Read:
-    """Returns a reader for which documents with the same text are one object, not to be changed.
-
-    Args:
-        most: the size of its cache, in documents.
-    """
-    remembered = lru_cache(most)(check_document)
-    # Some drivers return parsed JSON, which can't be a key of the cache.
-    return lambda stored, hint: (remembered if isinstance(stored, str) else check_document)(
-        stored, hint
-    )
-
-
 #: For a server that runs for days: the documents are some kilobytes each.
-_read_shared = share_documents(2048)
+_read_shared = lru_cache(2048)(check_document)
+#: The longest document that is shared, characters. Headers of runs list every rank.
+_LONGEST_SHARED = 10_000
 
 
-def read_column(
-    values: Sequence[Any], kind: Any, read: Read
-) -> tuple[Sequence[Any], Mapping[int, str]]:
+def _read_document(stored: Any, kind: Any) -> tuple[Any, str]:
+    # Some drivers return parsed JSON, which can't be a key of the cache.
+    is_shared = isinstance(stored, str) and len(stored) <= _LONGEST_SHARED
+    return (_read_shared if is_shared else check_document)(stored, kind)
+
+
+def read_column(values: Sequence[Any], kind: Any) -> tuple[Sequence[Any], Mapping[int, str]]:
     """Returns the decoded values of a column, and the problems of some by index.
 
     Whole columns are checked first, because single values of millions of rows take minutes.
+    Documents with the same text are one object, which must not be changed.
 
     Args:
         kind: the type of the values, as for ``check_of``.
-        read: reads the values if they are documents.
     """
     if is_document(kind):
-        found = [read(value, kind) for value in values]
+        found = [_read_document(value, kind) for value in values]
         return [value for value, _ in found], _by_index(problem for _, problem in found)
     wrong = {} if column_check_of(kind)(values) else _by_index(map(check_of(kind), values))
     # SQLite stores booleans as 0 and 1.
@@ -126,27 +115,26 @@ def read_rows(
     table: str,
     key: str = "id",
     *,
-    are_shared: bool = False,
     tell: Callable[[Damage], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Returns the undamaged rows, decoded; damaged ones are reported and left out.
 
+    Documents with the same text are one object, which must not be changed.
+
     Args:
         table: the table that reports name.
         key: the column that identifies a row in reports.
-        are_shared: whether documents with the same text are one object, not to be changed.
         tell: called instead of ``ON_DAMAGE``; ``refuse_damage`` for rows without which there is
             no answer.
     """
     # Imported here: the command line imports this module, and most commands read no rows.
     from commtune.db.shapes import kind_of
 
-    read = _read_shared if are_shared else check_document
     stored = [dict(row) for row in rows]
     damaged: dict[int, tuple[str, str]] = {}
     for name in stored[0] if stored else ():
         values = [row[name] for row in stored]
-        meant, wrong = read_column(values, kind_of(table, name), read)
+        meant, wrong = read_column(values, kind_of(table, name))
         if meant is not values:
             for row, value in zip(stored, meant, strict=True):
                 row[name] = value

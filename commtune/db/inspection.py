@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -18,12 +19,12 @@ from commtune.db.queries.profiles import load_details
 from commtune.db.tables import (
     CAMPAIGNS,
     CONCLUSIONS,
-    CONFIGURED,
     DECISIONS,
     METADATA,
     PROFILE_POINTS,
     PROFILES,
     RUNS,
+    rows_of_campaign,
 )
 from commtune.errors import DatabaseFault
 from commtune.model import Workload
@@ -55,21 +56,13 @@ def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
     """Returns the numbers of the campaigns that use a damaged row; none for a whole file's."""
     if damage.table not in METADATA.tables:
         return set()
-    table, given = damage.table, {"row": damage.row.partition(", ")[0]}
-    statement = {
-        "campaigns": "SELECT :row AS id",
-        "systems": "SELECT id FROM campaigns WHERE system_id = :row",
-        "stacks": "SELECT id FROM campaigns WHERE stack_id = :row",
-        "measurements": "SELECT campaign_id FROM runs WHERE id = :row",
-        "profile_points": "SELECT campaign_id FROM profiles WHERE id = :row",
-        "configurations": " UNION ".join(
-            f"SELECT campaign_id FROM {name} WHERE configuration_id = :row" for name in CONFIGURED
-        ),
-    }.get(table)
-    if statement is None:
-        key = next(iter(METADATA.tables[table].primary_key.columns)).name
-        statement = f"SELECT campaign_id FROM {table} WHERE {key} = :row"
-    return {int(number) for number in connection.execute(sa.text(statement), given).scalars()}
+    table = METADATA.tables[damage.table]
+    key = next(iter(table.primary_key.columns)).name
+    mine = rows_of_campaign(table.name, "c.id")
+    is_used = f"EXISTS (SELECT 1 FROM {table.name} WHERE {key} = :row AND {mine})"
+    statement = f"SELECT c.id FROM campaigns c WHERE {is_used}"
+    given = {"row": damage.row.partition(", ")[0]}
+    return set(connection.execute(sa.text(statement), given).scalars())
 
 
 def _damage_of_file(connection: sa.Connection) -> list[Damage]:
@@ -110,7 +103,7 @@ def unreadable_columns(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[
             read(values[column])
         except DatabaseFault as error:
             yield column, error.message
-        except (KeyError, TypeError, ValueError, zlib.error) as error:
+        except (KeyError, TypeError, ValueError, struct.error, zlib.error) as error:
             yield column, f"{type(error).__name__}: {error}"
 
 

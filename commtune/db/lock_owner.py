@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from commtune.db.damage import Damage, read_rows
-from commtune.paths import exists
 
 _PROC = Path("/proc")
 
@@ -61,14 +60,7 @@ class LockOwner:
 
 
 def start_of(pid: int, proc: Path = _PROC) -> int | None:
-    """Returns the start of a process, clock ticks since boot; ``None`` if dead or a zombie.
-
-    Without ``/proc``, it is 0 for every living process.
-    """
-    if not exists(proc / "self"):
-        import psutil  # imported here, to start faster on Linux
-
-        return 0 if psutil.pid_exists(pid) else None
+    """Returns the start of a process, clock ticks since boot; ``None`` if dead or a zombie."""
     # The second field, the name, may contain blanks and parentheses; the others do not.
     state, *fields = _read(proc / str(pid) / "stat").rpartition(")")[2].split() or ["X"]
     return None if state in "ZX" else int(fields[18])

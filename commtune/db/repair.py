@@ -18,7 +18,7 @@ from commtune.db.damage import Damage
 from commtune.db.inspection import campaigns_with, find_damage
 from commtune.db.lock_owner import living_holders
 from commtune.db.storage.campaigns import delete_rows
-from commtune.db.tables import CONFIGURED, METADATA
+from commtune.db.tables import CONFIGURED, METADATA, SHARED, rows_of_campaign
 from commtune.documents.files import writing_file
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 from commtune.paths import exists
@@ -29,7 +29,6 @@ _OF_WRITING = {
     sqlite3.SQLITE_IOERR_WRITE: errno.EIO,
     sqlite3.SQLITE_IOERR_FSYNC: errno.EIO,
 }
-_SHARED = ("systems", "stacks", "configurations")
 
 
 @dataclass(frozen=True)
@@ -46,20 +45,6 @@ class Repair:
     set_apart: tuple[str, ...]
     damage: tuple[Damage, ...]
     side_file: Path
-
-
-def rows_of_campaign(table: str) -> str:
-    """Returns the SQL condition for the rows of the campaign ``:campaign`` in a table."""
-    mine = "campaign_id = :campaign"
-    used = (f"SELECT configuration_id FROM {name} WHERE {mine}" for name in CONFIGURED)
-    return {
-        "systems": "id IN (SELECT system_id FROM campaigns WHERE id = :campaign)",
-        "stacks": "id IN (SELECT stack_id FROM campaigns WHERE id = :campaign)",
-        "configurations": f"id IN ({' UNION '.join(used)})",
-        "campaigns": "id = :campaign",
-        "measurements": f"run_id IN (SELECT id FROM runs WHERE {mine})",
-        "profile_points": f"profile_id IN (SELECT id FROM profiles WHERE {mine})",
-    }.get(table, mine)
 
 
 def back_up(url: str, target: Path) -> None:
@@ -233,7 +218,7 @@ def _copy(old: sqlite3.Connection, new: sqlite3.Connection, campaign: int) -> No
             continue
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
         values = ", ".join("?" for _ in table.columns)
-        insert = "INSERT OR IGNORE" if table.name in _SHARED else "INSERT"
+        insert = "INSERT OR IGNORE" if table.name in SHARED else "INSERT"
         rows = old.execute(
             f"SELECT {columns} FROM {table.name} WHERE {rows_of_campaign(table.name)}",
             {"campaign": campaign},

@@ -330,6 +330,26 @@ VERIFICATIONS = sa.Table(
 
 #: Names of the tables whose rows belong to a campaign and have a configuration.
 CONFIGURED = tuple(t.name for t in METADATA.sorted_tables if "configuration_id" in t.c)
+#: Names of the tables whose rows campaigns share.
+SHARED = ("systems", "stacks", "configurations")
+
+
+def rows_of_campaign(table: str, campaign: str = ":campaign") -> str:
+    """Returns the SQL condition for the rows of a table that are a campaign's, or that it uses.
+
+    Args:
+        campaign: SQL for its number.
+    """
+    mine = f"campaign_id = {campaign}"
+    used = (f"SELECT configuration_id FROM {name} WHERE {mine}" for name in CONFIGURED)
+    return {
+        "systems": f"id IN (SELECT system_id FROM campaigns WHERE id = {campaign})",
+        "stacks": f"id IN (SELECT stack_id FROM campaigns WHERE id = {campaign})",
+        "configurations": f"id IN ({' UNION '.join(used)})",
+        "campaigns": f"id = {campaign}",
+        "measurements": f"run_id IN (SELECT id FROM runs WHERE {mine})",
+        "profile_points": f"profile_id IN (SELECT id FROM profiles WHERE {mine})",
+    }.get(table, mine)
 
 
 check_columns(METADATA)

@@ -1,4 +1,4 @@
-"""Parses and formats quantities: sizes, times, shares and bandwidths.
+"""Parses sizes, times, shares and bandwidths; formats bandwidths.
 
 Parsed sizes are in bytes, times in seconds. Sizes have only binary suffixes (KiB is 1024 bytes),
 because communication libraries disagree about the meaning of K.
@@ -120,16 +120,6 @@ def parse_percent(value: str | int | float) -> float:
             f"{quote_value(value)} is above 1, so it's unclear", hint=f"nearest: {number}%"
         )
     return share / 100 if unit else share
-
-
-def format_seconds(seconds: float) -> str:
-    """Formats a time (seconds) to three digits: ``1.5 us``, ``60 s``, ``5 min``, ``8 h``."""
-    if seconds == 0:
-        return "0 s"
-    # Minutes and hours are used from two of them up: 90 s reads better than 1.5 min.
-    least = {"h": 7200.0, "min": 120.0, "s": 1.0, "ms": 1e-3, "us": 0.0}
-    unit = next(unit for unit, shortest in least.items() if abs(seconds) >= shortest)
-    return f"{seconds / _TIME_UNITS[unit]:.3g} {unit}"
 
 
 # Prefixes are decimal, as networks use them: 1 Gb/s is 1e9 bits per second, 1 GB/s is 1e9 bytes

@@ -6,7 +6,6 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -22,12 +21,12 @@ from commtune.db.connection.reader import Changes, OpenConnections
 from commtune.errors import CommtuneError, UserError
 from commtune.service import api, control, live, metrics, pages
 from commtune.service.auth import Tokens
-from commtune.service.cache import Busy, Cache
+from commtune.service.cache import Cache
 from commtune.service.metrics import Metrics
 from commtune.service.openapi import openapi_document
 from commtune.service.parameters import read_parameters
 from commtune.service.rendering import show_problem
-from commtune.service.replies import Problem, Reply, json_reply, make_problem, problem_of
+from commtune.service.replies import Problem, Refusal, Reply, json_reply, problem_of
 
 #: The longest path with its query, bytes, and the most parameters in it.
 _LONGEST = 4096
@@ -144,7 +143,7 @@ class Service:
         async def look() -> Reply:
             try:
                 return await self.cache.get(("live", name), read)
-            except Busy:
+            except Refusal:
                 return live.tell_fault("too many ask at once", 503)
 
         return await self.viewers.follow(request, look)
@@ -188,18 +187,17 @@ def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
     return answer
 
 
-async def _find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
+async def _find_nothing(scope: Scope, _receive: Receive, _send: Send) -> None:
     prefix = scope["commtune.prefix"]
     hint = f"pages begin at {prefix}/; {prefix}{api.PREFIX}/openapi.json describes the API"
-    found = make_problem(404, f"there is nothing at {scope['path'][:200]}", hint)
-    await _tell_problem(scope, found).response()(scope, receive, send)
+    raise Refusal(404, f"there is nothing at {scope['path'][:200]}", hint)
 
 
 def _tell_problem(scope: Scope, found: Problem) -> Reply:
     """Returns a problem as JSON for paths of the API, and as a page for others."""
     if scope["path"].startswith("/api/"):
         return found.reply()
-    return show_problem(found, scope.get("commtune.prefix", ""))
+    return show_problem(found, scope["commtune.prefix"])
 
 
 class _Gate:
@@ -221,85 +219,70 @@ class _Gate:
                 self._service.metrics.count_request(message["status"], time.perf_counter() - began)
             await send(message)
 
+        path, prefix = scope["path"], self._service.prefix
+        scope = {**scope, "path": path.removeprefix(prefix) or "/", "raw_path": None}
+        scope["commtune.prefix"] = prefix
         try:
-            refusal, scope = self._inspect(scope)
-            inner = self._inner if refusal is None else refusal.response()
-            await inner(scope, receive, sending)
-        except (Busy, CommtuneError) as error:
-            found = problem_of(error) if isinstance(error, CommtuneError) else _BUSY
-            await _tell_problem(scope, found).response()(scope, receive, sending)
+            if len(path) + len(scope["query_string"]) > _LONGEST:
+                raise Refusal(414, f"more than {_LONGEST} bytes were asked")
+            if path != prefix and not path.startswith(f"{prefix}/"):
+                raise Refusal(404, f"all paths begin with {prefix}/")
+            await (self._admit(scope) or self._inner)(scope, receive, sending)
+        except (Refusal, CommtuneError) as error:
+            await _tell_problem(scope, problem_of(error)).response()(scope, receive, sending)
         except Exception:
             # Its text could contain secrets, so it is logged, but not sent.
             _LOG.exception("a request failed")
             if started:
                 raise
-            failed = make_problem(500, "commtune serve failed at this", "its log says why")
+            failed = Refusal(500, "commtune serve failed at this", "its log says why").problem
             await _tell_problem(scope, failed).response()(scope, receive, sending)
 
-    def _inspect(self, scope: Scope) -> tuple[Reply | None, Scope]:
-        """Returns a refusal or ``None``, and the scope with its path below the prefix."""
-        path, prefix = scope["path"], self._service.prefix
-        query = scope["query_string"]
-        scope = {**scope, "path": path.removeprefix(prefix) or "/", "raw_path": None}
-        scope["commtune.prefix"] = prefix
-        if len(path) + len(query) > _LONGEST:
-            return _tell_problem(
-                scope, make_problem(414, f"more than {_LONGEST} bytes were asked")
-            ), scope
-        if path != prefix and not path.startswith(f"{prefix}/"):
-            return _tell_problem(
-                scope, make_problem(404, f"all paths begin with {prefix}/")
-            ), scope
-        if self._service.control is not None and control.is_control(scope["path"]):
-            return self._refuse_control(scope, self._service.control), scope
-        if scope["method"] not in ("GET", "HEAD"):
-            return _tell_problem(
-                scope, make_problem(405, "this service only reads", "use GET")
-            ), scope
-        return self._admit(scope), scope
+    def _admit(self, scope: Scope) -> Response | None:
+        """Checks method and tokens of a request.
 
-    def _refuse_control(self, scope: Scope, tokens: Tokens) -> Reply | None:
-        if scope["method"] != "POST":
-            said = _tell_problem(scope, make_problem(405, "this ends a campaign", "use POST"))
-            return replace(said, headers={"allow": "POST"})
-        found = control.refuse_control(tokens, scope["path"], Headers(scope=scope))
-        return None if found is None else _tell_problem(scope, found)
+        Returns:
+            A redirect, if the token is in the URL; otherwise ``None``.
 
-    def _admit(self, scope: Scope) -> Reply | None:
-        headers, tokens = Headers(scope=scope), self._service.tokens
+        Raises:
+            Refusal: the request is not allowed.
+        """
+        headers = Headers(scope=scope)
+        tokens, control_tokens = self._service.tokens, self._service.control
         path, query = scope["path"], b"&" + scope["query_string"]
+        if control_tokens is not None and control.is_control(path):
+            if scope["method"] != "POST":
+                raise Refusal(405, "this ends a campaign", "use POST", allow="POST")
+            control.refuse_control(control_tokens, path, headers)
+            return None
+        if scope["method"] not in ("GET", "HEAD"):
+            raise Refusal(405, "this service only reads", "use GET")
         if path == f"{api.PREFIX}/health" or path.startswith("/static/"):
             return None
         if not path.startswith("/api/"):
             if b"&token=" in query:
                 return self._trade(scope, "token", tokens)
-            if self._service.control is not None and b"&control=" in query:
-                return self._trade(scope, "control", self._service.control)
+            if control_tokens is not None and b"&control=" in query:
+                return self._trade(scope, "control", control_tokens)
         if tokens.admits(
             headers.get("authorization", ""), cookie_parser(headers.get("cookie", ""))
         ):
             return None
-        return _tell_problem(
-            scope,
-            make_problem(
-                401,
-                "a token is needed",
-                "open the address that commtune serve printed, with '?token=' and the token (with "
-                "--token-file, the contents of that file) at its end; programs send the header "
-                "'Authorization: Bearer TOKEN'",
-            ),
+        raise Refusal(
+            401,
+            "a token is needed",
+            "open the address that commtune serve printed, with '?token=' and the token (with "
+            "--token-file, the contents of that file) at its end; programs send the header "
+            "'Authorization: Bearer TOKEN'",
         )
 
-    def _trade(self, scope: Scope, word: str, tokens: Tokens) -> Reply | None:
+    def _trade(self, scope: Scope, word: str, tokens: Tokens) -> Response:
         """Redirects to the same page without the token in its URL, and sets a cookie instead."""
-        try:
-            asked = _read_query(scope)
-        except UserError as error:
-            return _tell_problem(scope, problem_of(error))
+        asked = _read_query(scope)
         # A token is one word, so a space in it was a '+' that nobody encoded, as of base64.
         given = [value.replace(" ", "+") for name, value in asked if name == word]
         if not any(map(tokens.is_token, given)):
-            return _tell_problem(scope, make_problem(401, "this token is not valid", _NEW_TOKEN))
+            raise Refusal(401, "this token is not valid", _NEW_TOKEN)
         rest = urlencode([(name, value) for name, value in asked if name != word])
         prefix = self._service.prefix
         secure = "; Secure" if scope.get("scheme") == "https" else ""
@@ -308,10 +291,10 @@ class _Gate:
             f"SameSite=Strict{secure}"
         )
         place = _local(f"{prefix}{scope['path']}") + (f"?{rest}" if rest else "")
-        return Reply(b"", "text/plain", 303, {"location": place, "set-cookie": cookie})
+        headers = {"location": place, "set-cookie": cookie}
+        return Reply(b"", "text/plain", 303, headers).response()
 
 
-_BUSY = make_problem(503, "too many different questions wait for an answer", "ask again in 1 s")
 _NEW_TOKEN = "commtune serve prints a new one at each start, or reads it from its --token-file"
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from anyio import CapacityLimiter, to_thread
 
-from commtune.service.replies import Reply
+from commtune.service.replies import Refusal, Reply
 
 #: The lifetime of a reply, seconds; or this factor times the seconds that it took, within the
 #: maximum. So a reply uses at most a twentieth of a core: campaigns may measure on this machine.
@@ -32,10 +32,6 @@ class _Kept:
     version: Hashable = None
     until: float = float("inf")
     bytes: int = 0
-
-
-class Busy(Exception):
-    """Too many different requests are waiting."""
 
 
 class Cache:
@@ -65,12 +61,14 @@ class Cache:
                 version is still the same, and not ``None``.
 
         Raises:
-            Busy: too many other requests are waiting.
+            Refusal: too many other requests are waiting.
         """
         found = self._kept.get(key)
         if found is None or found.until < time.monotonic():
             if self._open >= self._most:
-                raise Busy
+                raise Refusal(
+                    503, "too many different questions wait for an answer", "ask again in 1 s"
+                )
             self._open += 1
             self._drop(key)
             renew = partial(_renew, found, make, version)

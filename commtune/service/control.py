@@ -15,7 +15,7 @@ from starlette.requests import cookie_parser
 
 from commtune.service.api import PREFIX
 from commtune.service.auth import Tokens
-from commtune.service.replies import Problem, make_problem
+from commtune.service.replies import Refusal
 
 #: The path, both below the API's prefix and for pages, where the response is a redirect.
 CANCEL = "/campaigns/{campaign}/cancel"
@@ -38,27 +38,29 @@ def is_control(path: str) -> bool:
     return _PATHS.fullmatch(path) is not None
 
 
-def refuse_control(tokens: Tokens, path: str, headers: Headers) -> Problem | None:
-    """Returns why a request must not change anything; ``None`` if it may."""
+def refuse_control(tokens: Tokens, path: str, headers: Headers) -> None:
+    """
+    Raises:
+        Refusal: a request must not change anything.
+    """
     # The API accepts no cookies, so that forms on other sites can't use it (CSRF).
     is_api = path.startswith(PREFIX)
     cookies = {} if is_api else cookie_parser(headers.get("cookie", ""))
     bearer = headers.get("authorization", "")
     if not tokens.admits(bearer, cookies):
-        return make_problem(
+        raise Refusal(
             401, "the control token is needed", "commtune serve --control prints it at its start"
         )
     # SameSite ignores ports, so that a cookie doesn't prove that the page is of this service.
     origin = headers.get("origin")
     if origin is None and tokens.admits(bearer, {}):
-        return None
+        return
     if origin is None or origin.partition("://")[2] != headers.get("host"):
-        return make_problem(
+        raise Refusal(
             403,
             "this request is from a page of another service",
             "open this service's own page; a reverse proxy must pass Host as it is",
         )
-    return None
 
 
 def cancel_campaign(name: str, db: str) -> str:

@@ -24,7 +24,7 @@ from commtune.app.campaigns.stored import (
 )
 from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError
-from commtune.service.replies import HEADERS, Reply, json_reply, make_problem, problem_of
+from commtune.service.replies import HEADERS, Refusal, Reply, json_reply, problem_of
 
 #: Seconds between two polls of the state, and between two keep-alive comments without a change.
 _LOOK_S, _SIGN_S = 1.0, 15.0
@@ -137,8 +137,8 @@ class Viewers:
         if first.status == 404:
             return first.response()
         if self.count >= _MOST:
-            busy = make_problem(503, f"{_MOST} pages are followed already", "reload it by hand")
-            return busy.reply().response()
+            busy = Refusal(503, f"{_MOST} pages are followed already", "reload it by hand")
+            return busy.problem.reply().response()
         events = self._events(request, look)
         await anext(events)  # counts it at once: other requests run only where this one waits
         headers = {**HEADERS, "x-accel-buffering": "no"}

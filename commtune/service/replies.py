@@ -99,13 +99,14 @@ class Problem:
     code: str  # its name for programs, one of ``ERROR_CODES``
     message: str
     hint: str = ""  # what the user can do
+    allow: str = "GET, HEAD"  # the methods that the path has
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers that its status requires."""
         return {
             401: {"www-authenticate": "Bearer"},
-            405: {"allow": "GET, HEAD"},
+            405: {"allow": self.allow},
             503: {"retry-after": "1"},
         }.get(self.status, {})
 
@@ -115,17 +116,23 @@ class Problem:
         return json_reply({"error": said}, self.status, **self.headers)
 
 
-def problem_of(error: CommtuneError) -> Problem:
-    """Returns the HTTP status and code for an error of commtune."""
+class Refusal(Exception):
+    """A request is refused, with a code that follows from the HTTP status."""
+
+    def __init__(self, status: int, message: str, hint: str = "", **more: str) -> None:
+        super().__init__(message)
+        code = _CODES.get(status, "bad-request")
+        self.problem = Problem(status, code, message, hint, **more)
+
+
+def problem_of(error: CommtuneError | Refusal) -> Problem:
+    """Returns the HTTP status and code for an error."""
+    if isinstance(error, Refusal):
+        return error.problem
     for code, kind in CODES.items():
         if isinstance(error, kind):
             return Problem(_STATUSES[code], code, error.message, error.hint)
     return Problem(500, _CODES[500], error.message, error.hint)
-
-
-def make_problem(status: int, message: str, hint: str = "") -> Problem:
-    """Returns a problem whose code follows from its status."""
-    return Problem(status, _CODES.get(status, "bad-request"), message, hint)
 
 
 def file_name(words: str, suffix: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import resource
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from commtune.db.connection.service import is_loopback
 from commtune.errors import EnvironmentFault, UserError, explain_os_error, os_reason
 from commtune.service.app import Service
 from commtune.service.auth import Tokens
@@ -40,12 +40,7 @@ class Place:
     @property
     def is_local(self) -> bool:
         """Whether it can be reached from this machine only."""
-        if self.path is not None or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.path is not None or is_loopback(self.host)
 
 
 def read_place(written: str, *, allow_remote: bool) -> Place:

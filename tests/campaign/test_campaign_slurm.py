@@ -361,13 +361,13 @@ REFUSED = {
     "node-hours": (
         "slurm: {}\nworkload: {ranks: 4, nodes: 2}\n"
         "budget: {search: 1h, ablation: 30min, confirmation: 30min,\n  node_hours: 3}\n",
-        "night.yaml:7: 2 h on 2 nodes are 4 node-hours, and there are 3",
-        "raise node_hours above 4, or leave the times out: they then share 90 min",
+        "night.yaml:7: 2 h 00 min on 2 nodes are 4 node-hours, and there are 3",
+        "raise node_hours above 4, or leave the times out: they then share 1 h 30 min",
     ),
     "node-hours that leave nothing": (
         "budget:\n  search: 1h\n  node_hours: 1\n",
-        "night.yaml:6: 60 min on 1 node are 1 node-hours, and there are 1",
-        "raise node_hours above 1, or leave the times out: they then share 60 min",
+        "night.yaml:6: 1 h 00 min on 1 node are 1 node-hours, and there are 1",
+        "raise node_hours above 1, or leave the times out: they then share 1 h 00 min",
     ),
     "no node-hours": (
         "budget: {node_hours: 0}\n", "night.yaml:4: budget.node_hours: '0' is out of range",

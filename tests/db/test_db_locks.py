@@ -61,7 +61,6 @@ sys.stdin.readline()
 
 def fake_proc(folder: Path, pid: int, name: str, state: str, start: int) -> Path:
     """A /proc with one process in it."""
-    (folder / "self").mkdir()
     (folder / str(pid)).mkdir()
     fields = " ".join(str(number) for number in range(4, 22))
     (folder / str(pid) / "stat").write_text(f"{pid} ({name}) {state} {fields} {start} 0 0\n")

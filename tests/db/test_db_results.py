@@ -13,7 +13,7 @@ from command_line import ROOT
 from sqlalchemy import RowMapping, text
 from stored_campaigns import Made
 
-from commtune.db.checked_values import parse_json
+from commtune.db.checked_values import check_document
 from commtune.db.queries import results
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignSummary
@@ -53,7 +53,9 @@ def test_every_measurement_is_a_row_and_so_is_a_run_without_any(filled: Store) -
         for size in ([*sorted(m.bytes for m in run.measurements)] or (None,))
     ]
     shown = ("run", "outcome", "trial", "block", "configuration", "bytes")
-    read = [{**row, "configuration": parse_json(row["configuration"])} for row in rows]
+    read = [
+        {**row, "configuration": check_document(row["configuration"], dict)[0]} for row in rows
+    ]
     assert [tuple(row[name] for name in shown) for row in read] == expected
     measured = {(run.run_id, m.bytes): m for run in runs for m in run.measurements}
     for row in rows:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.documents.quantities import format_seconds, parse_bytes, parse_percent, parse_seconds
+from commtune.documents.quantities import parse_bytes, parse_percent, parse_seconds
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import InvalidValue
 from commtune.formatting import format_size, list_first
@@ -86,15 +86,6 @@ def test_wrong_times(written: str | float, hint: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         parse_seconds(written)
     assert caught.value.hint == hint
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (1.5e-6, "1.5 us"), (0.02, "20 ms"), (60, "60 s"), (90, "90 s"), (300, "5 min"),
-     (28800, "8 h")],
-)  # fmt: skip
-def test_times_for_people(seconds: float, text: str) -> None:
-    assert format_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(

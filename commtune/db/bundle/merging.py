@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from commtune.db.bundle.rows import TABLES, Row, read_campaign, to_line
 from commtune.db.settings import rename_verified
 from commtune.db.storage.rows import configuration_row, ensure_row
-from commtune.db.tables import CAMPAIGNS, STACKS, SYSTEMS
+from commtune.db.tables import CAMPAIGNS, SHARED, STACKS, SYSTEMS
 from commtune.errors import UserError
 from commtune.model import Configuration, content_key
 
@@ -32,7 +32,7 @@ class Digest:
     def add(self, table: str, values: Mapping[str, Any]) -> None:
         # Systems, stacks and configurations are shared by campaigns, so their row numbers differ
         # between databases; executions are ordered by those numbers.
-        if table not in ("systems", "stacks", "configurations", "executions"):
+        if table not in (*SHARED, "executions"):
             told = {
                 name: value
                 for name, value in values.items()
@@ -77,7 +77,7 @@ def merge_rows(
     writer: _Writer | None = None
     shared: list[Row] = []
     for table, values in rows:
-        if table in ("configurations", "stacks", "systems"):
+        if table in SHARED:
             writer = None
             shared.append((table, values))
             continue

@@ -17,8 +17,7 @@ import sqlalchemy as sa
 
 from commtune.db.checked_columns import check_rows
 from commtune.db.damage import DamagedRows
-from commtune.db.repair import rows_of_campaign
-from commtune.db.tables import METADATA
+from commtune.db.tables import METADATA, rows_of_campaign
 
 #: A table's name, and a row of it by column.
 Row = tuple[str, dict[str, Any]]

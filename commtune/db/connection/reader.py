@@ -245,7 +245,11 @@ class Changes:
         file = (status.st_dev, status.st_ino)
         if self._watched is None or self._watched[0] != file:
             self._forget()
-            self._watched = (file, _connect(path))
+            # Never as immutable, because such a connection sees no writes.
+            opened = sqlite3.connect(
+                read_only_uri(path), uri=True, timeout=0, check_same_thread=False
+            )
+            self._watched = (file, opened)
         # SQLite's counter changes with writes by other connections, and this one never writes. A
         # file that another program overwrites is detected by its modification time and size.
         (counter,) = self._watched[1].execute("PRAGMA data_version").fetchone()
@@ -255,8 +259,3 @@ class Changes:
         if self._watched is not None:
             self._watched[1].close()
             self._watched = None
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    # Never as immutable, because such a connection sees no writes.
-    return sqlite3.connect(read_only_uri(path), uri=True, timeout=0, check_same_thread=False)

@@ -137,7 +137,7 @@ class _Service:
         if path:
             return cls(f"unix:{path}", token, True, path)
         address = f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
-        return cls(address, token, _is_loopback(parts.hostname or ""))
+        return cls(address, token, is_loopback(parts.hostname or ""))
 
     def ask(self, target: str, *, method: str = "GET", again: bool = True) -> Any:
         """Returns the answer; after a 503 with ``Retry-After`` it waits, and asks once more."""
@@ -255,7 +255,8 @@ def explain_other_version(url: str, why: str) -> DatabaseFault:
     return _Service.at(url).explain_other_version(why)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is that of this machine for itself."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

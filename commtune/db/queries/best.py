@@ -82,14 +82,6 @@ WHERE {{asked}} {{filters}} GROUP BY p.campaign_id
 HAVING MAX(CASE WHEN p.bytes_low <= :bytes THEN p.bytes_low END) <= {_BELOW}
   AND {_ABOVE} IS NOT NULL
 """
-#: A cheaper test whether any campaign may have such a gap, by half as many rows: few sizes are in
-#: one.
-_MAY_HAVE_GAPS = f"""
-SELECT p.campaign_id
-FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-WHERE {{asked}} {{filters}} AND p.bytes_low <= :bytes GROUP BY p.campaign_id
-HAVING MAX(p.bytes_low) <= {_BELOW} LIMIT 1
-"""
 
 #: Sizes with evidence, and the ends of ranges, as a campaign that ended early has no evidence.
 _SIZES = """
@@ -193,7 +185,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     """Returns the answers of candidates about a size (bytes), newest first, undamaged ones."""
     order = "ORDER BY p.created DESC, p.id DESC"
     statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
-    found = read_rows(rows(statement, {}), "profiles", are_shared=True)
+    found = read_rows(rows(statement, {}), "profiles")
     evidence = _evidence_for(rows, found, _held(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
     # Damage was reported. A part of the evidence gives no answer.
@@ -243,7 +235,7 @@ def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any
             "space": row["space"].get("name") or "",
             "pinned": row["space"].get("pinned") or {},
         }
-        for row in read_rows(stored, "campaigns", are_shared=True)
+        for row in read_rows(stored, "campaigns")
     }
 
 
@@ -343,8 +335,6 @@ def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str
         filters: further conditions of the question, each after an ``AND``.
         given: the parameters of the question, with its operation and ``bytes``.
     """
-    if not rows(_MAY_HAVE_GAPS.format(asked=_ASKED, filters=filters), given):
-        return []
     stored = rows(_GAPS.format(asked=_ASKED, filters=filters), given)
     gaps = read_rows(stored, "ranges of campaign", "campaign_id")
     ends: dict[str, list[tuple[int, int]]] = {"bytes_high": [], "bytes_low": []}

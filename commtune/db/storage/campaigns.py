@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, exists, select, update
+from sqlalchemy import Connection, Table, delete, exists, select, text, update
 
 from commtune.db.checked_columns import sound_rows
 from commtune.db.codec import list_differences, to_json_value
@@ -18,13 +18,12 @@ from commtune.db.storage.jobs import list_open_jobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
     CAMPAIGNS,
-    MEASUREMENTS,
     METADATA,
-    PROFILE_POINTS,
-    PROFILES,
     RUNS,
+    SHARED,
     STACKS,
     SYSTEMS,
+    rows_of_campaign,
 )
 from commtune.errors import CampaignChanged, UserError
 from commtune.model import JobKind, Outcome, content_key
@@ -132,15 +131,11 @@ def delete_campaign(connection: Connection, campaign_id: int) -> None:
 
 def delete_rows(connection: Connection, campaign_id: int) -> None:
     """Deletes all rows of a campaign, except those that campaigns share."""
-    runs = select(RUNS.c.id).where(RUNS.c.campaign_id == campaign_id)
-    connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.run_id.in_(runs)))
-    profiles = select(PROFILES.c.id).where(PROFILES.c.campaign_id == campaign_id)
-    connection.execute(delete(PROFILE_POINTS).where(PROFILE_POINTS.c.profile_id.in_(profiles)))
     # In reverse order of foreign keys: rows that refer to others are deleted first.
     for table in reversed(METADATA.sorted_tables):
-        if "campaign_id" in table.c:
-            connection.execute(delete(table).where(table.c.campaign_id == campaign_id))
-    connection.execute(delete(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id))
+        if table.name not in SHARED:
+            mine = text(rows_of_campaign(table.name)).bindparams(campaign=campaign_id)
+            connection.execute(delete(table).where(mine))
 
 
 def require_idle(connection: Connection, campaign_id: int, done: str) -> None:

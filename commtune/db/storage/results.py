@@ -18,7 +18,6 @@ from commtune.db.storage.rows import Transactions, configuration_row, waits_for_
 from commtune.db.tables import (
     BLOCKS,
     CONCLUSIONS,
-    CONFIGURATIONS,
     DECISIONS,
     EXECUTIONS,
     PROFILE_POINTS,
@@ -110,13 +109,8 @@ class StoredCourse(Transactions):
                 connection.execute(insert(EXECUTIONS).values(**key, **values))
 
     def executions(self, campaign_id: int) -> list[model.Execution]:
-        rows = self._rows(
-            select(EXECUTIONS, CONFIGURATIONS.c.environment)
-            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == EXECUTIONS.c.configuration_id)
-            .where(EXECUTIONS.c.campaign_id == campaign_id)
-            .order_by(EXECUTIONS.c.created, EXECUTIONS.c.configuration_id),
-            "executions",
-            "configuration_id",
+        rows = self._configured_rows(
+            EXECUTIONS, campaign_id, EXECUTIONS.c.created, "configuration_id"
         )
         return [_execution(row) for row in rows]
 
@@ -147,13 +141,7 @@ class StoredCourse(Transactions):
 
     def verifications(self, campaign_id: int) -> list[model.VerificationRecord]:
         """Returns the verifications of which a campaign has the runs, oldest first."""
-        rows = self._rows(
-            select(VERIFICATIONS, CONFIGURATIONS.c.environment)
-            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == VERIFICATIONS.c.configuration_id)
-            .where(VERIFICATIONS.c.campaign_id == campaign_id)
-            .order_by(VERIFICATIONS.c.id),
-            "verifications",
-        )
+        rows = self._configured_rows(VERIFICATIONS, campaign_id, VERIFICATIONS.c.id)
         return [_verification(row) for row in rows]
 
 

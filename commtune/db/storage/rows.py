@@ -60,6 +60,17 @@ class Transactions:
         with self.database.read() as connection:
             return sound_rows(connection, statement, table, key, self.database.report)
 
+    def _configured_rows(
+        self, table: Table, campaign_id: int, order: Column[Any], key: str = "id"
+    ) -> Sequence[Any]:
+        """Returns the undamaged rows of a campaign, each with its configuration's environment."""
+        chosen = (
+            select(table, CONFIGURATIONS.c.environment)
+            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == table.c.configuration_id)
+            .where(table.c.campaign_id == campaign_id)
+        )
+        return self._rows(chosen.order_by(order, table.c.configuration_id), table.name, key)
+
 
 def ensure_row(
     connection: Connection, table: Table, key: Column[str], value: str, **others: Any

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import JSON, Select, case, func, select, type_coerce
+from sqlalchemy import JSON, ColumnElement, Select, case, func, literal_column, select, type_coerce
 
-from commtune.db.checked_columns import is_json, is_number
 from commtune.db.storage.rows import Transactions
 from commtune.db.tables import MEASUREMENTS, RUNS
 from commtune.model import Outcome, Phase
@@ -26,7 +25,7 @@ class StoredRunCosts(Transactions):
         ``None`` without an aggressor, or without its records.
         """
         rate = RUNS.c.header[("beside", "gigabits_per_s")].as_float()
-        good = (*_good_runs(campaign_id), is_json(RUNS.c.header))
+        good = (*_good_runs(campaign_id), *self._are_json(RUNS.c.header))
         asked = select(func.min(rate), func.max(rate)).where(*good)
         ((least, most),) = self._rows(asked)
         return None if least is None else (least, most)
@@ -55,7 +54,7 @@ class StoredRunCosts(Transactions):
         columns = (*header.values(), *footer.values())
         rows = self._rows(
             select(RUNS.c.id, RUNS.c.run_id, RUNS.c.wall_s, RUNS.c.end_s, *columns)
-            .where(*good, is_json(RUNS.c.header), is_json(RUNS.c.footer))
+            .where(*good, *self._are_json(RUNS.c.header, RUNS.c.footer))
             .order_by(RUNS.c.id),
             "runs",
         )
@@ -72,6 +71,15 @@ class StoredRunCosts(Transactions):
         }
         return {run_id: cost for run_id, cost in found.items() if cost is not None}
 
+    def _are_json(self, *columns: ColumnElement[Any]) -> list[ColumnElement[bool]]:
+        """Returns the conditions for JSON: SQLite fails on a path into other text.
+
+        A server's JSON type holds nothing else.
+        """
+        if self.database.engine.dialect.name != "sqlite":
+            return []
+        return [func.json_valid(func.coalesce(one, literal_column("'null'"))) for one in columns]
+
 
 def _good_runs(campaign_id: int) -> tuple[Any, ...]:
     return RUNS.c.campaign_id == campaign_id, RUNS.c.outcome == str(Outcome.OK)
@@ -80,10 +88,12 @@ def _good_runs(campaign_id: int) -> tuple[Any, ...]:
 def _first_calls(runs: Sequence[Any]) -> Select[Any]:
     """Selects the total time (seconds) of the first calls, of runs that have it at every size."""
     first = MEASUREMENTS.c.first_call_s
+    # In SQLite a damaged number may be text, which it sums as 0 and compares as greater.
+    is_number = first < 1e300
     return (
         select(RUNS.c.id, func.sum(first))
         .join(MEASUREMENTS, MEASUREMENTS.c.run_id == RUNS.c.id)
         .where(*runs)
         .group_by(RUNS.c.id)
-        .having(func.count() == func.sum(case((is_number(first), 1), else_=0)))
+        .having(func.count() == func.sum(case((is_number, 1), else_=0)))
     )

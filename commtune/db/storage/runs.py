@@ -1,4 +1,4 @@
-"""Registers runs before they are launched, stores their results once, and reads them."""
+"""Stores trials and runs: a run before its launch, and its results once; reads both."""
 
 from __future__ import annotations
 
@@ -24,8 +24,12 @@ from commtune import model
 from commtune.db import codec
 from commtune.db.checked_columns import sound_rows
 from commtune.db.records import time_column
-from commtune.db.storage.rows import Transactions, ensure_row, waits_for_database
-from commtune.db.storage.trials import find_trial
+from commtune.db.storage.rows import (
+    Transactions,
+    configuration_row,
+    ensure_row,
+    waits_for_database,
+)
 from commtune.db.tables import CAMPAIGNS, CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
 from commtune.errors import DatabaseFault
 from commtune.model import (
@@ -56,6 +60,10 @@ _CANARIES = MEASUREMENTS.c.canary_s, MEASUREMENTS.c.canary_after_s
 
 
 # Built once for all runs, because building a statement takes longer than executing it.
+_FIND_TRIAL = select(TRIALS.c.id, TRIALS.c.configuration_id).where(
+    TRIALS.c.campaign_id == bindparam("campaign"), TRIALS.c.number == bindparam("trial")
+)
+_ADD_TRIAL = insert(TRIALS)
 _FIND_RUN = select(RUNS.c.id, RUNS.c.campaign_id).where(RUNS.c.run_id == bindparam("which"))
 _CLOSE_RUN = (
     update(RUNS)
@@ -66,7 +74,33 @@ _ADD_MEASUREMENTS = insert(MEASUREMENTS)
 
 
 class StoredRuns(Transactions):
-    """The runs of campaigns; a part of ``Store``."""
+    """The trials and runs of campaigns; a part of ``Store``."""
+
+    @waits_for_database
+    def add_trial(
+        self, campaign_id: int, number: int, configuration: Configuration, origin: str
+    ) -> None:
+        """Adds a trial; a repeated call with the same configuration changes nothing.
+
+        Args:
+            origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+
+        Raises:
+            DatabaseFault: the number belongs to another configuration.
+        """
+        values = {"origin": origin, "created": time.time()}
+        key = {"campaign_id": campaign_id, "number": number}
+        with self._write() as connection:
+            wanted = configuration_row(connection, configuration)
+            trial = _find_trial(connection, campaign_id, number)
+            if trial is None:
+                connection.execute(_ADD_TRIAL, {**key, **values, "configuration_id": wanted})
+            elif trial.configuration_id != wanted:
+                raise DatabaseFault(f"trial {number} is stored with another configuration")
+
+    def trials(self, campaign_id: int) -> list[model.Trial]:
+        rows = self._configured_rows(TRIALS, campaign_id, TRIALS.c.number, "number")
+        return [model.Trial(r.number, Configuration(r.environment), r.origin) for r in rows]
 
     @waits_for_database
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
@@ -212,8 +246,14 @@ class StoredRuns(Transactions):
             return ids, rows, measured
 
 
+def _find_trial(connection: Connection, campaign_id: int, number: int) -> Any | None:
+    """Returns the row numbers of a trial and of its configuration; ``None`` without a trial."""
+    asked = {"campaign": campaign_id, "trial": number}
+    return connection.execute(_FIND_TRIAL, asked).one_or_none()
+
+
 def _register(connection: Connection, campaign_id: int, request: RunRequest, session: str) -> None:
-    trial = find_trial(connection, campaign_id, request.trial)
+    trial = _find_trial(connection, campaign_id, request.trial)
     if trial is None:
         raise DatabaseFault(f"run {request.run_id} belongs to unknown trial {request.trial}")
     ensure_row(

@@ -26,12 +26,11 @@ from commtune.db.storage.results import StoredCourse
 from commtune.db.storage.rows import waits_for_database
 from commtune.db.storage.run_costs import StoredRunCosts
 from commtune.db.storage.runs import StoredRuns
-from commtune.db.storage.trials import StoredTrials
 from commtune.db.tables import CAMPAIGNS, RUNS
 from commtune.errors import DatabaseFault
 
 
-class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
+class Store(StoredRuns, StoredRunCosts, StoredCourse):
     """The campaigns in a database, for reading and writing.
 
     Args:
