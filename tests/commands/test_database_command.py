@@ -42,7 +42,9 @@ def test_the_doctor_says_that_it_does_not_understand_a_url(
         doctor_command()
 
 
-@pytest.mark.parametrize("url", ["postgresql://me@nowhere.invalid/runs", "https://nowhere.invalid"])
+@pytest.mark.parametrize(
+    "url", ["postgresql://me@nowhere.invalid/runs", "https://nowhere.invalid"]
+)
 def test_the_doctor_asks_no_server(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     doctor_command(url)
     assert "backend" in capsys.readouterr().out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
@@ -27,16 +26,10 @@ from commtune.wiring.job_handover import given_versions
 from commtune.wiring.library_versions import libraries_named
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """The results of all checks of this machine, and commands that fix the problems."""
-
-    checks: Sequence[Check]
-    fixes: Sequence[str]
-
-
-def diagnose_machine(db: str | None = None) -> Diagnosis:
+def diagnose_machine(db: str | None = None) -> tuple[list[Check], list[str]]:
     """Checks the machine, the variables that are set here, and the backends.
+
+    Returns the results of all checks, and commands that fix the problems.
 
     Raises:
         UserError: the database's URL is not understood.
@@ -52,7 +45,7 @@ def diagnose_machine(db: str | None = None) -> Diagnosis:
     variables = collect_checks("environment", of_variables)
     backends = collect_checks("backend", lambda: check_backends(machine, mpi))
     fixes = _fix_commands([*general, *backends], variables, os.environ)
-    return Diagnosis([*general, *variables, *backends], fixes)
+    return [*general, *variables, *backends], fixes
 
 
 def _database_file(db: str | None) -> Path | None:
