@@ -48,7 +48,7 @@ def format_duration(seconds: float | None) -> str:
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= factor:
             return f"{_three(seconds / factor)} {unit}"
-    return f"{_three(seconds / 1e-6)} us"
+    return f"{_three(seconds / 1e-9)} ns"
 
 
 def format_number(value: float) -> str:

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import psutil
 
-from commtune.paths import exists
-
 #: An environment variable of all processes of a run, by which a later controller finds what a
 #: killed one left behind, whatever process group or session it moved to.
 MARKER = "COMMTUNE_RUN_ID"
@@ -110,9 +108,6 @@ def child_pids(pid: int | str = "self") -> list[int]:
     threads: list[Path] = []
     with contextlib.suppress(OSError):  # the process ended
         threads = list(Path(f"/proc/{pid}/task").iterdir())
-    if not threads and not exists(Path("/proc/self/task")):  # not Linux
-        with contextlib.suppress(psutil.Error):
-            return [c.pid for c in psutil.Process(None if pid == "self" else int(pid)).children()]
     pids = []
     for thread in threads:
         with contextlib.suppress(OSError):  # the thread ended, another one has its children

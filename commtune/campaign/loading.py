@@ -61,7 +61,6 @@ class CampaignSpec:
         remarks: notes for the user before it runs.
         versions: versions of libraries that MPI loads, to which the space was restricted;
             ``None`` if they were not determined.
-        is_fitted: whether the space was restricted to what this machine has.
         sizes_named, budget_named, timing_named: whether the file sets sizes, any budget, and how
             operations are timed.
         timing_choice: how the way of timing was chosen; ``None`` if it was not chosen.
@@ -80,7 +79,6 @@ class CampaignSpec:
     learned: Mapping[Configuration, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     versions: Mapping[str, str] | None = None
-    is_fitted: bool = False
     sizes_named: bool = True
     budget_named: bool = True
     timing_named: bool = True

@@ -11,13 +11,6 @@ from typing import Any
 
 from commtune import __version__
 from commtune.app.campaigns import stored
-from commtune.app.campaigns.listing import (
-    find_run,
-    list_runs,
-    list_stacks,
-    list_systems,
-    list_trials,
-)
 from commtune.app.campaigns.progress import CampaignProgress, read_progress
 from commtune.app.campaigns.results import read_results_page
 from commtune.app.profiles.answers import (
@@ -90,11 +83,11 @@ _IN_PATH = {
 
 
 def _systems(db: str, _: _Values) -> Reply:
-    return json_reply([asdict(one) | {"campaigns": n} for one, n in list_systems(db)])
+    return json_reply([asdict(one) | {"campaigns": n} for one, n in stored.list_systems(db)])
 
 
 def _stacks(db: str, _: _Values) -> Reply:
-    rows = [asdict(one) | {"campaigns": n} for one, n in list_stacks(db)]
+    rows = [asdict(one) | {"campaigns": n} for one, n in stored.list_stacks(db)]
     return json_reply([{k: v for k, v in row.items() if k != "formerly"} for row in rows])
 
 
@@ -130,7 +123,7 @@ def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
 def _runs(db: str, values: _Values) -> Reply:
     limit = values["limit"] or given.ROWS_A_PAGE
     asked = {one.name: values[one.name] for one in given.RUNS}
-    page, following = list_runs(db, values["campaign"], **asked | {"limit": limit})
+    page, following = stored.list_runs(db, values["campaign"], **asked | {"limit": limit})
     shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
     return json_reply({"runs": shown, "next": following})
 
@@ -138,12 +131,12 @@ def _runs(db: str, values: _Values) -> Reply:
 def _trials(db: str, values: _Values) -> Reply:
     limit = values["limit"] or given.ROWS_A_PAGE
     first = values["first"] or 0
-    page, following = list_trials(db, values["campaign"], first=first, limit=limit)
+    page, following = stored.list_trials(db, values["campaign"], first=first, limit=limit)
     return json_reply({"trials": [asdict(one) for one in page], "next": following})
 
 
 def _run(db: str, values: _Values) -> Reply:
-    return json_reply(asdict(find_run(values["campaign"], values["run"], db)))
+    return json_reply(asdict(stored.find_run(values["campaign"], values["run"], db)))
 
 
 def _profiles(db: str, values: _Values) -> Reply:
@@ -209,7 +202,7 @@ def _best(db: str, values: _Values) -> Reply:
 
 def _health(db: str, _: _Values) -> Reply:
     try:
-        list_systems(db)
+        stored.list_systems(db)
         state = "ok"
     except NoAnswer:
         state = "empty"

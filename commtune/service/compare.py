@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune.app.campaigns import stored
-from commtune.app.campaigns.listing import list_systems
+from commtune.app.campaigns.stored import list_systems
 from commtune.app.profiles.answers import size_table
 from commtune.app.profiles.explained import Explained
 from commtune.errors import NoAnswer, UnknownName

@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from commtune import formatting as text
-from commtune.app.campaigns.listing import RunLine
 from commtune.app.campaigns.progress import CampaignProgress, PhaseProgress, read_progress
 from commtune.app.campaigns.stored import (
     CampaignState,
+    RunLine,
     count_job_states,
     describe_best_gain,
     describe_job,

@@ -11,7 +11,6 @@ from typing import Any
 from commtune import formatting as text
 from commtune import wording
 from commtune.app.campaigns import stored
-from commtune.app.campaigns.listing import find_run, list_runs, list_systems
 from commtune.app.campaigns.progress import read_progress
 from commtune.app.measure.past_verifications import read_verifications
 from commtune.app.profiles.answers import answer_question
@@ -72,7 +71,7 @@ def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) 
 
 
 def _systems(db: str) -> list[str]:
-    return list(dict.fromkeys(system.name for system, _ in list_systems(db)))
+    return list(dict.fromkeys(system.name for system, _ in stored.list_systems(db)))
 
 
 def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
@@ -195,7 +194,7 @@ def _inside(
 def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     asked = given.read_parameters(given.RUNS, query)
     limit = asked["limit"] or given.ROWS_A_PAGE
-    page, following = list_runs(db, path["campaign"], **asked | {"limit": limit})
+    page, following = stored.list_runs(db, path["campaign"], **asked | {"limit": limit})
     return render_page(
         "runs.html",
         prefix,
@@ -210,7 +209,7 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
 
 def _run(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
-    found = find_run(path["campaign"], path["run"], db)
+    found = stored.find_run(path["campaign"], path["run"], db)
     return render_page(
         "run.html", prefix, campaign=path["campaign"], run=found, cells=live.run_cells(found)
     )

@@ -9,8 +9,7 @@ from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import request_with_aggressor
 from commtune.cluster.jobs.allocation_chain import AllocationScript
 from commtune.errors import UserError
-from commtune.wiring.job_handover import guards_here, hand_over
-from commtune.wiring.submitted_files import COPIES
+from commtune.wiring.job_handover import COPIES, guards_here, hand_over
 
 #: The default length of an allocation: the campaign's time, times the first, plus the second (s).
 _ROOM, _ROOM_S = 1.2, 300.0

@@ -39,9 +39,9 @@ from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import scheduler_campaign_record
+from commtune.wiring.job_handover import COPIES, store_copies
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.schedulers import allocation_here, describe_site, scheduler_of
-from commtune.wiring.submitted_files import COPIES, store_copies
 from commtune.wiring.user_folders import campaign_folder, data_folder
 
 #: Seconds by which the clocks of a cluster's machines may differ.

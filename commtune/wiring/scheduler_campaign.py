@@ -261,13 +261,12 @@ class SchedulerCampaign:
         )
 
     def example_script(self, db: str | None, *, block: bool) -> str:
-        """Returns the script that would be submitted, for an allocation or for a block."""
-        if block:
-            return self._example_block()
-        return self.allocation_script(database_url(db)).render("0" * 16)
+        """Returns the script that would be submitted, for an allocation or for a likely block.
 
-    def _example_block(self) -> str:
-        """Returns the script of a likely block: the default and the first configurations."""
+        The block has the default and the first configurations.
+        """
+        if not block:
+            return self.allocation_script(database_url(db)).render("0" * 16)
         plan = self.spec.plan
         some = islice(plan.space.configurations(), _EXAMPLES)
         requests = [

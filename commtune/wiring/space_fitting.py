@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.campaign.protected import check_pins, protected_settings
@@ -108,8 +107,7 @@ def fit_campaign(
 ) -> CampaignSpec:
     """Returns the campaign with its space cut to what this machine has, and remarks on that.
 
-    The last step after ``campaign.loading``: the cut space is measured and stored. Fitting it
-    again changes nothing.
+    The last step after ``campaign.loading``: the cut space is measured and stored.
 
     Args:
         begun: returns the versions that the stored campaign was cut to, if there is one.
@@ -121,18 +119,16 @@ def fit_campaign(
         MissingComponent: as ``_check_library``.
         UserError: the versions that the environment gives can't be read.
     """
-    if spec.is_fitted:
-        return spec
     spec = _fit_to_environment(spec, protected)
     _check_library(spec, mpi)
     if spec.plan.workload.backend == Backend.COMMAND:
-        return replace(spec, is_fitted=True)
+        return spec
     spec = with_versions(spec, mpi, begun)
     versions = {**libraries_of(spec.plan.workload.backend, mpi), **(spec.versions or {})}
     space = spec.plan.space
     warning = _warn_of_version(space, versions.get(space.library, ""))
     spec = spec.with_remarks([warning] if warning else [])
-    return replace(cut_to_versions(spec, versions), is_fitted=True)
+    return cut_to_versions(spec, versions)
 
 
 def cut_to_versions(spec: CampaignSpec, versions: Mapping[str, str]) -> CampaignSpec:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from commtune.app.measure.benchmarking import _time_limit_s
 from commtune.commands.measure.bench_request import request_of
 from commtune.commands.measure.bench_results import _describe_run
 from commtune.commands.measure.trace import trace_command
 from commtune.errors import UserError
 from commtune.model import Backend, PatternParameters, RunRequest
+from commtune.tuner.execution.runner import first_limit
 
 _ASKED = {"op": "allreduce", "ranks": 2, "sizes": "8", "time_cap": "0.05s"}
 
@@ -221,9 +221,9 @@ def test_ways_of_timing_that_a_backend_does_not_have_are_refused(
 
 
 def test_a_run_has_time_for_all_pairs() -> None:
-    pairs: dict[str, Any] = {"op": "pairs", "sizes": "8,64", "time_cap": "0.1s"}
-    assert _time_limit_s(asking(**pairs, ranks=100)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
-    assert _time_limit_s(asking(**pairs, ranks=4)) == 600
+    asked = asking(op="pairs", sizes="8,64", time_cap="0.1s", ranks=100)
+    limit_s = first_limit(asked.workload, asked.timing)
+    assert limit_s == pytest.approx(3 * 100 * 99 * 2 * 0.1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -23,9 +23,9 @@ for modules in cli._COMMANDS.values():
     for module in modules.values():
         importlib.import_module(f"commtune.commands.{module}")
 # What commands import only where they need it; else each process would import it again.
-for module in ("campaigns.tuning", "profiles.reporting", "profiles.rule_verification",
-               "setup.repairing"):
-    importlib.import_module(f"commtune.app.{module}")
+for module in ("app.campaigns.tuning", "app.profiles.reporting", "app.profiles.rule_verification",
+               "db.repair"):
+    importlib.import_module(f"commtune.{module}")
 for line in sys.stdin.read().splitlines():
     sys.stdout.flush()
     if os.fork() == 0:

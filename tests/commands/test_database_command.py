@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from commtune.commands.setup import database
-from commtune.errors import NoAnswer
+from commtune.commands.setup.doctor import doctor_command
+from commtune.errors import NoAnswer, UserError
 
 
 def test_a_mistyped_file_is_no_database_to_upgrade(tmp_path: Path) -> None:
@@ -29,3 +30,21 @@ def test_a_server_is_shown_without_its_password(capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().out
     assert "host/runs" in said
     assert "secret" not in said
+
+
+def test_the_doctor_says_that_it_does_not_understand_a_url(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(UserError, match=r"the database URL mysql://.* is not understood"):
+        doctor_command("mysql://me:secret@host/runs")
+    monkeypatch.setenv("COMMTUNE_DB", "oracle://host/runs")
+    with pytest.raises(UserError, match=r"the database URL oracle://host/runs is not understood"):
+        doctor_command()
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me@nowhere.invalid/runs", "https://nowhere.invalid"]
+)
+def test_the_doctor_asks_no_server(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    doctor_command(url)
+    assert "backend" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from commtune.commands.campaigns import manage, status, summary
 from commtune.commands.measure import compare
 from commtune.commands.profiles import best, use, verify
 from commtune.export import document
-from commtune.formatting import describe_detectable, format_speedup
+from commtune.formatting import describe_detectable, format_duration, format_speedup
 from commtune.model import (
     Configuration,
     Interval,
@@ -135,3 +135,11 @@ def test_what_would_have_been_found_is_said_in_one_way(url: str) -> None:
 def _faster(url: str) -> Profile:
     (found,) = (p for p in campaigns.find_profiles(url, NAME) if p.verdict == "faster")
     return campaigns.find_profile(f"{NAME}/{found.name}", url).profile
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(4.2e-9, "4.20 ns"), (2.5e-7, "250 ns"), (1.23e-6, "1.23 us"), (0.0456, "45.6 ms")],
+)
+def test_short_times_have_three_digits_too(seconds: float, said: str) -> None:
+    assert format_duration(seconds) == said

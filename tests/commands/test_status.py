@@ -14,7 +14,7 @@ import pytest
 from made_files import write_script
 
 from commtune.cluster.jobs.cancellation import Cancelled
-from commtune.commands.campaigns import state, status
+from commtune.commands.campaigns import status
 from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobStage, Outcome, Verdict
@@ -88,7 +88,7 @@ def test_jobs_in_flight_are_told_with_what_they_used(
     slurm = {"exclude": ["n9", "n3"]}
     jobs = store.job_book(begun(store, node_hours=64, slurm=slurm))
     now = 1_700_000_000.0
-    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(status, "time", SimpleNamespace(time=lambda: now))
     running = given.job(
         "running",
         stage=JobStage.SUBMITTED,

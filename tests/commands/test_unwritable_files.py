@@ -15,10 +15,11 @@ from stores import opened_store
 
 from commtune.app.profiles.plotting import write_plot
 from commtune.app.profiles.reporting import write_campaign_report
-from commtune.app.setup.repairing import back_up_database
 from commtune.commands.campaigns.init import init_command
 from commtune.commands.campaigns.results import results_command
 from commtune.commands.reference.findings import findings_reproduce_command
+from commtune.db.connection.location import database_url
+from commtune.db.repair import back_up
 from commtune.documents.files import write_file
 from commtune.errors import EnvironmentFault, UserError
 
@@ -92,7 +93,7 @@ def test_a_backup_on_a_full_disk_names_the_copy(db: str, tmp_path: Path) -> None
         require_component("rights to mount", disk.is_mount())
         fill(disk)
         with pytest.raises(EnvironmentFault, match=f"can't write {disk}/copy.db: No space left"):
-            back_up_database(disk / "copy.db", db)
+            back_up(database_url(db), disk / "copy.db")
         assert [file.name for file in disk.iterdir()] == ["full"]
 
 

@@ -19,12 +19,13 @@ from stores import opened_store
 
 from commtune.app.campaigns import stored as stored_campaigns
 from commtune.app.profiles.best import best_at_size
-from commtune.app.setup import repairing as maintenance
 from commtune.cli import make_app
 from commtune.db.connection import engine
 from commtune.db.connection.engine import open_database, open_readable
+from commtune.db.connection.location import database_url
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows
 from commtune.db.inspection import campaigns_with
+from commtune.db.repair import back_up, set_damaged_apart
 from commtune.db.storage.store import Store
 from commtune.db.tables import METADATA
 from commtune.errors import CommtuneError, UserError
@@ -284,7 +285,7 @@ def test_a_schema_version_that_is_none_is_named_and_repaired(path: Path, revisio
         connection.execute("UPDATE commtune_schema SET version_num = ?", (revision,))
     for command in _COMMANDS:
         assert "unknown schema" in _run(command, path)
-    assert maintenance.repair_database(str(path)) is not None
+    assert set_damaged_apart(database_url(str(path))) is not None
     assert _names(path) == ["second", "first"]
 
 
@@ -352,7 +353,7 @@ def test_an_older_decision_does_not_stand_in_for_a_damaged_one(
 
 def test_a_sound_database_is_not_repaired(sound: Path) -> None:
     before = sound.read_bytes()
-    assert maintenance.repair_database(str(sound)) is None
+    assert set_damaged_apart(database_url(str(sound))) is None
     assert sound.read_bytes() == before
 
 
@@ -379,6 +380,6 @@ def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -
 
 def test_a_server_is_backed_up_by_its_own_program(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
-        maintenance.back_up_database(tmp_path / "a", "postgresql://me:secret@host/runs")
+        back_up(database_url("postgresql://me:secret@host/runs"), tmp_path / "a")
     typed = f"pg_dump --format=custom --file={tmp_path}/a postgresql://me@host/runs"
     assert refused.value.hint == f"type: {typed}"

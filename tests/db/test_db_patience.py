@@ -108,6 +108,19 @@ def test_to_open_a_file_waits_as_long_as_a_variable_says(
     timer.join()
 
 
+def test_a_write_without_a_store_waits_as_long_as_a_variable_says(
+    file: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of ``rename``, ``delete`` and ``db prune``."""
+    child = holder(file)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "60")
+    timer = threading.Timer(1.0, child.communicate, ["\n"])
+    timer.start()
+    with file.write():
+        pass
+    timer.join()
+
+
 def test_a_write_gives_up_in_words_and_can_be_made_again(file: Database) -> None:
     store = Store(file, wait_s=0.5)
     child = holder(file)

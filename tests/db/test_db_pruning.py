@@ -17,7 +17,7 @@ from stores import opened_store
 from commtune.app.campaigns import sharing
 from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import list_campaigns
-from commtune.app.setup.pruning import find_prunable, prune_campaigns
+from commtune.app.setup.pruning import find_prunable, prune_campaigns, record_files
 from commtune.commands.setup.database import db_prune_command
 from commtune.db.damage import DamagedRows
 from commtune.db.inspection import find_damage
@@ -63,8 +63,8 @@ def test_samples_and_output_of_the_search_go_and_nothing_else(url: str, store: S
     age(store)
     before = rows_of(store, but=_PRUNED)
     found = find_prunable(30, url)
-    assert [one.name for one in found.campaigns] == ["made-up"]
-    assert found.runs > 10
+    assert [one.name for one in found] == ["made-up"]
+    assert found[0].runs > 10
     assert prune_campaigns(found, url) == []
     assert rows_of(store, but=_PRUNED) == before
     assert given.samples_of(store, "late", given.SIZES[0]) == ()
@@ -76,7 +76,7 @@ def test_samples_and_output_of_the_search_go_and_nothing_else(url: str, store: S
             len(given.samples_of(store, run.run_id, m.bytes)) == 1 for m in run.measurements
         )
     assert find_damage(store.database) == []
-    assert find_prunable(30, url).runs == 0
+    assert [one.runs for one in find_prunable(30, url)] == [0]
 
 
 def test_blocks_with_a_run_of_what_is_recommended_stay(url: str, store: Store) -> None:
@@ -100,7 +100,7 @@ def test_what_ran_lately_or_is_held_stays(url: str, store: Store) -> None:
     before = rows_of(store, but={("locks", "heartbeat")})
     store.lock(held, LockOwner("elsewhere", "", 1, 1, 0))
     found = find_prunable(30, url)
-    assert [one.name for one in found.campaigns] == ["held"]
+    assert [one.name for one in found] == ["held"]
     ((name, why),) = prune_campaigns(found, url)
     assert name == "held" and "is in use by process 1 on elsewhere" in why
     after = rows_of(store, but={("locks", "heartbeat")})
@@ -127,7 +127,7 @@ def test_record_files_of_stored_runs_are_compressed(
         (tmp_path / f"{name}.jsonl").write_text("{}\n")
     age(store)
     found = find_prunable(30, url)
-    assert [file.stem for file in found.files] == ["stored"]
+    assert [file.stem for one in found for file in record_files(one)] == ["stored"]
     prune_campaigns(found, url)
     left = {file.name for file in tmp_path.glob("*.jsonl*")}
     assert left == {"stored.jsonl.gz", "open.jsonl", "unknown.jsonl"}
@@ -145,7 +145,8 @@ def test_a_closed_folder_of_another_user_disturbs_neither_prune_nor_status(
     closed.chmod(0)
     try:
         found = find_prunable(30, url)
-        assert prune_campaigns(found, url) == [] and found.files == ()
+        assert prune_campaigns(found, url) == []
+        assert [record_files(one) for one in found] == [[]]
         (campaign,) = list_campaigns(url)
         first, _ = describe_next_steps(campaign, is_old=False)
         assert first == "no controller works on it"
@@ -165,9 +166,9 @@ def test_a_pruned_campaign_can_be_given_away(url: str, store: Store, tmp_path: P
 
 def test_moments_of_replayed_runs_are_not_of_this_clock(url: str, store: Store) -> None:
     Made(trials=5, blocks=2, replayed="grid").store(store)
-    assert find_prunable(30, url).campaigns == ()
+    assert find_prunable(30, url) == []
     age(store)
-    assert len(find_prunable(30, url).campaigns) == 1
+    assert len(find_prunable(30, url)) == 1
 
 
 def test_it_says_what_would_go_and_asks(

@@ -34,8 +34,13 @@ from commtune.model import (
     RunResult,
     Timing,
 )
-from commtune.wiring.cost_fitting import _fit, _with_sizes, fit_to_cost
-from commtune.wiring.timing_fitting import choose_timing, lacks_timing
+from commtune.wiring.cost_fitting import (
+    _fit,
+    _with_sizes,
+    choose_timing,
+    fit_to_cost,
+    lacks_timing,
+)
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results"
 RESULTS = MEASURED / "gpu-h200"

@@ -1,4 +1,4 @@
-"""Finds, lists, describes, renames and deletes stored campaigns, and finds profiles."""
+"""Finds, lists, describes, renames and deletes stored campaigns, their runs and profiles."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db.codec import list_differences as list_differences
 from commtune.db.queries.description import describe_campaign as describe_campaign
+from commtune.db.queries.listing import RunLine as RunLine
+from commtune.db.queries.listing import list_runs as list_runs
+from commtune.db.queries.listing import list_stacks as list_stacks
+from commtune.db.queries.listing import list_systems as list_systems
+from commtune.db.queries.listing import list_trials as list_trials
 from commtune.db.queries.profiles import find_profiles as find_profiles
 from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.summaries import list_summaries
@@ -29,7 +34,7 @@ from commtune.db.settings import excluded_nodes as excluded_nodes
 from commtune.db.settings import node_hours_budget as node_hours_budget
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
-from commtune.wiring import submitted_files
+from commtune.wiring import job_handover
 
 #: Prefixes of a job's output lines that say why its controller ended, and why no job follows.
 _SIGNS = ("commtune: ", "no job continues: ")
@@ -218,7 +223,7 @@ def is_pending(job: JobRecord) -> bool:
 
 def edited_files(campaign: CampaignSummary) -> list[str]:
     """Returns the files of a campaign that were edited after its submission; jobs use copies."""
-    return submitted_files.edited_files(Path(campaign.folder).parent / submitted_files.COPIES)
+    return job_handover.edited_files(Path(campaign.folder).parent / job_handover.COPIES)
 
 
 def is_unfinished(name: str, db: str | None) -> bool:
@@ -255,6 +260,18 @@ def find_profile(reference: str, db: str | None) -> ProfileAnswer:
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
     return load_profile(db, reference, with_details=True)
+
+
+def find_run(campaign: str, run: str, db: str | None) -> RunLine:
+    """Returns a run of a campaign by its name, with the end of its output.
+
+    Raises:
+        UnknownName: there is no such campaign, or no such run in it.
+    """
+    found, _ = list_runs(db, campaign, limit=1, run=run)
+    if not found:
+        raise UnknownName(f"campaign {campaign} has no run {run}", hint="its runs are listed")
+    return found[0]
 
 
 def rename_campaign(name: str, new: str, db: str | None = None) -> None:

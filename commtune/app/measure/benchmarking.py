@@ -25,12 +25,12 @@ from commtune.tuner.effective.settings import (
     settings_of,
 )
 from commtune.tuner.effective.settings import split_fingerprint as split_fingerprint
+from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import Benchmark
 from commtune.wiring import benchmark_setup, space_fitting
 
-#: The time limit of a run: the larger of seconds, and a factor of the requested measuring time.
-_LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
-_TRACE_LIMIT_S = 120.0
+#: The shortest time limit of a run, and that of a trace, seconds.
+_LIMIT_S, _TRACE_LIMIT_S = 600.0, 120.0
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,8 @@ def run_benchmark(request: RunRequest, mpi: str = "auto") -> tuple[RunResult, Mp
     """
     found = benchmark_setup.find_named_mpi(mpi)
     with benchmark_setup.unstored_benchmark(found, {}, request.workload) as benchmark:
-        return benchmark.measure(request, _time_limit_s(request)), found
-
-
-def _time_limit_s(request: RunRequest) -> float:
-    """Returns the time limit of a run, wall seconds."""
-    workload = request.workload
-    measurements = len(workload.sizes) * workload.measured_a_size
-    return max(_LIMIT_S, _LIMIT_FACTOR * measurements * request.timing.time_cap_s)
+        limit_s = max(_LIMIT_S, first_limit(request.workload, request.timing))
+        return benchmark.measure(request, limit_s), found
 
 
 def trace_settings(request: RunRequest, mpi: str = "auto") -> TraceResult:

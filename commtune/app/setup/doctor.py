@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
@@ -15,7 +14,7 @@ from commtune.cluster.machine.doctor import Check as Check
 from commtune.cluster.machine.doctor import Status as Status
 from commtune.cluster.machine.doctor import collect_checks, examine_machine
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.db.connection.location import database_url, sqlite_path
+from commtune.db.connection.location import database_url, is_service, sqlite_path
 from commtune.errors import CommtuneError
 from commtune.kernels.library_versions import probe_library_versions
 from commtune.model import MpiInstallation
@@ -27,16 +26,14 @@ from commtune.wiring.job_handover import given_versions
 from commtune.wiring.library_versions import libraries_named
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """The results of all checks of this machine, and commands that fix the problems."""
+def diagnose_machine(db: str | None = None) -> tuple[list[Check], list[str]]:
+    """Checks the machine, the variables that are set here, and the backends.
 
-    checks: Sequence[Check]
-    fixes: Sequence[str]
+    Returns the results of all checks, and commands that fix the problems.
 
-
-def diagnose_machine(db: str | None = None) -> Diagnosis:
-    """Checks the machine, the variables that are set here, and the backends."""
+    Raises:
+        UserError: the database's URL is not understood.
+    """
     machine, mpi = describe_machine(), _default_mpi()
 
     def of_variables() -> Iterable[Check]:
@@ -44,11 +41,22 @@ def diagnose_machine(db: str | None = None) -> Diagnosis:
         yield from _check_environment(os.environ, found)
         yield from check_named_files(os.environ, found)
 
-    general = examine_machine(machine, sqlite_path(database_url(db)))
+    general = examine_machine(machine, _database_file(db))
     variables = collect_checks("environment", of_variables)
     backends = collect_checks("backend", lambda: check_backends(machine, mpi))
     fixes = _fix_commands([*general, *backends], variables, os.environ)
-    return Diagnosis([*general, *variables, *backends], fixes)
+    return [*general, *variables, *backends], fixes
+
+
+def _database_file(db: str | None) -> Path | None:
+    """Returns the database's file; ``None`` for a server or a service, which is not asked."""
+    url = database_url(db)
+    file = sqlite_path(url)
+    if file is None and not is_service(url):
+        from commtune.db.connection.engine import pool_connections  # slow, and few use a server
+
+        pool_connections(url).dispose()  # only reads the URL
+    return file
 
 
 def _default_mpi() -> MpiInstallation | None:

@@ -1,8 +1,13 @@
-"""``commtune status``."""
+"""``commtune status``, and with ``--since`` what happened, on one screen."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from enum import IntEnum
+from typing import Annotated, Any
 
 import typer
 
@@ -10,19 +15,14 @@ from commtune import formatting as text
 from commtune import wording
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.next_steps import describe_next_steps
-from commtune.app.campaigns.stored import CampaignSummary
-from commtune.commands.campaigns.recent import print_recent
-from commtune.commands.campaigns.state import (
-    describe_ago,
-    describe_kind,
-    describe_speedup,
-    describe_state,
-)
+from commtune.app.campaigns.recent import RecentCampaign, list_recent, parse_since
+from commtune.app.campaigns.stored import CampaignState, CampaignSummary
+from commtune.app.profiles.nominal_share import Share
 from commtune.commands.options import DbOption, JsonOption, print_json, shown_database
-from commtune.model import Aggressor, JobRecord
+from commtune.model import Aggressor, JobKind, JobRecord, JobStage, Verdict
 
-#: Jobs of a campaign that are listed one by one: what a screen has room for.
-_MOST_JOBS = 12
+#: Jobs of a campaign, and campaigns of a summary, that are told one by one: what a screen holds.
+_MOST_JOBS, _MOST_CAMPAIGNS = 12, 7
 
 
 def status_command(
@@ -38,7 +38,7 @@ def status_command(
     Exit codes with --since: 0 fine, 4 nothing ran, 20 a campaign needs somebody.
     """
     if since is not None:
-        print_recent(since, db, json_output=json_output)
+        _print_recent(since, db, json_output=json_output)
         return
     listed = stored.ask_schedulers(stored.list_campaigns(db))
     if json_output:
@@ -60,11 +60,11 @@ def status_command(
 
 def _row(campaign: CampaignSummary, level: str, db: str | None) -> dict[str, str]:
     return {
-        "campaign": campaign.name + describe_kind(campaign),
-        "state": describe_state(campaign),
+        "campaign": campaign.name + _describe_kind(campaign),
+        "state": _describe_state(campaign),
         **{name: str(getattr(campaign, name)) for name in ("trials", "runs", "failed", "lost")},
         "measured": text.format_wall_time(campaign.wall_s),
-        f"best confirmed speedup, {level}": describe_speedup(campaign, db),
+        f"best confirmed speedup, {level}": _describe_speedup(campaign, db),
     }
 
 
@@ -106,4 +106,161 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
 def _job(job: JobRecord) -> tuple[str, ...]:
     number, what, state, reason, nodes = stored.describe_job(job).values()
     since = job.prepared_at if job.started_at is None else job.started_at
-    return (number, what, state, describe_ago(since), reason, nodes)
+    return (number, what, state, _describe_ago(since), reason, nodes)
+
+
+def _describe_kind(campaign: CampaignSummary) -> str:
+    """What must be said of a campaign that measured nothing, no real nodes, or not here."""
+    return _describe_runs(campaign) + (f" (of {campaign.site})" if campaign.site else "")
+
+
+def _describe_runs(campaign: CampaignSummary) -> str:
+    if nodes := campaign.settings.get("emulated_nodes"):
+        return f" ({text.describe_emulated(nodes)})"
+    if recording := campaign.settings.get("replayed"):
+        return f" (replayed from {recording})"
+    return " (simulated)" if campaign.simulated else ""
+
+
+def _describe_state(campaign: CampaignSummary) -> str:
+    """The state, and by whom or since when."""
+    if campaign.state is CampaignState.RUNNING:
+        return f"running ({campaign.locked_by})"
+    for job in campaign.jobs:
+        if job.kind is JobKind.ALLOCATION and job.stage is JobStage.SUBMITTED:
+            word = job.word or "submitted"
+            return f"{word} (job {job.number})" if job.number else word
+    if campaign.state is CampaignState.FINISHED and campaign.finished is not None:
+        return f"finished {_describe_ago(campaign.finished)} ago"
+    return str(campaign.state)
+
+
+def _describe_ago(moment: float) -> str:
+    """How long ago a moment (seconds since 1970) was."""
+    return text.format_wall_time(time.time() - moment)
+
+
+def _describe_speedup(campaign: CampaignSummary, db: str | None) -> str:
+    """The best confirmed speedup, with its interval, pairs and share of the nominal bandwidth."""
+    said, share = stored.describe_best_gain(campaign.best), Share.of_best(campaign, db)
+    return f"{said}, {share}" if share else said
+
+
+class _ExitCode(IntEnum):
+    """What a script in the morning wants to know."""
+
+    FINE = 0
+    NOTHING_RAN = 4
+    LOOK = 20
+
+
+def _print_recent(since: str, db: str | None, *, json_output: bool) -> None:
+    """Prints the summary, and exits with the code that says whether to look."""
+    now = datetime.now()
+    moment = parse_since(since, now)
+    found = list_recent(moment, db)
+    if json_output:
+        print_json(_plain(found, moment, now.timestamp()))
+    else:
+        print(_describe(found, moment, now.timestamp(), db))
+    sys.exit(_exit_code(found))
+
+
+def _exit_code(found: Sequence[RecentCampaign]) -> _ExitCode:
+    if not found:
+        return _ExitCode.NOTHING_RAN
+    return _ExitCode.LOOK if any(one.need for one in found) else _ExitCode.FINE
+
+
+def _describe(found: Sequence[RecentCampaign], since: float, until: float, db: str | None) -> str:
+    window = f"commtune, {_minute(since)} to {_minute(until)}"
+    if not found:
+        return f"{window}: no campaign ran"
+    # Those that somebody should look at first.
+    ordered = sorted(found, key=lambda one: not one.need)
+    measured = text.format_wall_time(sum(one.campaign.wall_s for one in found))
+    lines = [
+        f"{window}: {text.format_count(len(found), 'campaign')}, "
+        f"{_runs([one.campaign for one in found])}, {measured} measured"
+    ]
+    for one in ordered[:_MOST_CAMPAIGNS]:
+        lines += _lines(one, db)
+    if rest := ordered[_MOST_CAMPAIGNS:]:
+        lines.append(f"and {text.format_count(len(rest), 'further campaign')}: commtune status")
+    return "\n".join(lines)
+
+
+def _lines(one: RecentCampaign, db: str | None) -> list[str]:
+    campaign = one.campaign
+    named = f"{campaign.name}{_describe_kind(campaign)}"
+    lines = [f"{named}: {_describe_state(campaign)}; {_runs([campaign])}"]
+    if one.need:
+        said = f"; the last job said: {one.words}" if one.words else ""
+        lines.append(f"  LOOK: {one.need}{said}")
+    if one.profiles:
+        lines.append(f"  {_result(one, db)}")
+    return lines
+
+
+def _result(one: RecentCampaign, db: str | None) -> str:
+    campaign = one.campaign
+    proven = [p for p in one.profiles if p.verdict == Verdict.FASTER]
+    gone = sum(p.verdict == Verdict.WITHDRAWN for p in one.profiles)
+    withdrawn = f"; {text.format_count(gone, 'profile')} withdrawn" if gone else ""
+    if not proven or campaign.best is None:
+        likely = sum(p.verdict == Verdict.LIKELY for p in one.profiles)
+        more = f"; {text.format_count(likely, 'likely speedup')}" if likely else ""
+        return f"keep the default{more}{withdrawn}"
+    count = text.format_count(len(proven), "profile")
+    best = f"{campaign.name}/{campaign.best.profile}"
+    return f"{count} faster than the default; {best}: {_describe_speedup(campaign, db)}{withdrawn}"
+
+
+def _runs(campaigns: Sequence[CampaignSummary]) -> str:
+    runs, failed, lost = (
+        sum(getattr(campaign, name) for campaign in campaigns)
+        for name in ("runs", "failed", "lost")
+    )
+    counted = text.format_count(runs, "run")
+    return f"{counted} ({failed} failed, {lost} lost)" if failed or lost else counted
+
+
+def _minute(moment: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+
+
+def _plain(found: Sequence[RecentCampaign], since: float, until: float) -> dict[str, Any]:
+    return {
+        "since": since,
+        "until": until,
+        "exit_code": int(_exit_code(found)),
+        "campaigns": [
+            {
+                "campaign": one.campaign.name,
+                "simulated": one.campaign.simulated,
+                "state": str(one.campaign.state),
+                "look": str(one.need) or None,
+                "last_job_said": one.words,
+                "outcomes": dict(one.campaign.outcomes),
+                "runs": one.campaign.runs,
+                "failed": one.campaign.failed,
+                "lost": one.campaign.lost,
+                "measured_s": one.campaign.wall_s,
+                "finished": one.campaign.finished,
+                "profiles": [
+                    {"profile": f"{p.campaign}/{p.name}", "verdict": str(p.verdict)}
+                    for p in one.profiles
+                ],
+                "best": _best(one),
+            }
+            for one in found
+        ],
+    }
+
+
+def _best(one: RecentCampaign) -> dict[str, Any] | None:
+    best = one.campaign.best
+    if best is None or best.profile not in {p.name for p in one.profiles}:
+        return None
+    names = ("profile", "operation", "bytes", "ratio", "low", "high", "pairs")
+    return {name: getattr(best, name) for name in names}

@@ -38,7 +38,7 @@ from commtune.report.replicated_findings import (
     replication_lines,
 )
 from commtune.wiring import benchmark_setup, campaign_control, space_fitting
-from commtune.wiring.submitted_files import given_copies
+from commtune.wiring.job_handover import given_copies
 
 #: First words of everything that a replayed campaign says.
 _REPLAYED = "replayed from the recording {}: says nothing about this machine"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed, shown_database
+from commtune.db.connection.location import database_url
 from commtune.documents.quantities import whole_number
 from commtune.errors import DatabaseFault, UserError
 from commtune.formatting import format_count
@@ -27,9 +28,11 @@ def db_upgrade_command(db: DbOption = None) -> None:
 
 def db_check_command(db: DbOption = None) -> None:
     """Read all of the database and list what is damaged; exit code 3 if anything is."""
-    from commtune.app.setup.repairing import check_database
+    from commtune.db.connection.opening import readable_database
+    from commtune.db.inspection import find_damage
 
-    place, damage = check_database(db)
+    with readable_database(db) as opened:
+        place, damage = opened.url, find_damage(opened)
     for one in damage:
         print(one)
     if damage:
@@ -43,9 +46,9 @@ def db_check_command(db: DbOption = None) -> None:
 
 def db_repair_command(db: DbOption = None) -> None:
     """Rebuild the database from the undamaged campaigns; the old file is kept."""
-    from commtune.app.setup.repairing import repair_database
+    from commtune.db.repair import set_damaged_apart
 
-    done = repair_database(db)
+    done = set_damaged_apart(database_url(db))
     if done is None:
         print("nothing is damaged, and nothing was changed")
         return
@@ -61,9 +64,9 @@ def db_backup_command(
     db: DbOption = None,
 ) -> None:
     """Write a consistent copy of the database, also while a campaign writes."""
-    from commtune.app.setup.repairing import back_up_database
+    from commtune.db.repair import back_up
 
-    back_up_database(file, db)
+    back_up(database_url(db), file)
     print(file)
 
 
@@ -82,18 +85,19 @@ def db_prune_command(
     db: DbOption = None,
 ) -> None:
     """Drop samples that no profile of an old campaign rests on; compress its record files."""
-    from commtune.app.setup.pruning import find_prunable, prune_campaigns
+    from commtune.app.setup.pruning import find_prunable, prune_campaigns, record_files
 
     found = find_prunable(older_than, db)
-    runs = format_count(found.runs, "run")
-    files = format_count(len(found.files), "record file")
-    old = format_count(len(found.campaigns), "campaign")
-    if not (found.runs or found.files):
+    runs = sum(campaign.runs for campaign in found)
+    files = sum(len(record_files(campaign)) for campaign in found)
+    old = format_count(len(found), "campaign")
+    if not (runs or files):
         print(f"nothing to prune in {old} without a run in {format_count(older_than, 'day')}")
         return
     print(f"{old} without a run in {format_count(older_than, 'day')}:")
-    print(f"  {runs} of search and ablation would lose samples and output, for good")
-    print(f"  {files} would be compressed")
+    lost = format_count(runs, "run")
+    print(f"  {lost} of search and ablation would lose samples and output, for good")
+    print(f"  {format_count(files, 'record file')} would be compressed")
     if not yes and not is_confirmed("Prune?"):
         raise UserError(
             "nothing was pruned",

@@ -20,14 +20,13 @@ _COLORS = {Status.OK: "green", Status.MISSING: "red", Status.WARNING: "yellow"}
 
 def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
     """Check this machine: what is installed, what is missing, and how to fix it."""
-    found = diagnose_machine(db)
+    checks, fixes = diagnose_machine(db)
     if json_output:
-        checks = [{**asdict(check), "mend": str(check.mend)} for check in found.checks]
-        print_json(checks)
+        print_json([{**asdict(check), "mend": str(check.mend)} for check in checks])
         return
-    _print_checks(found.checks)
-    if found.fixes:
-        print("\n".join(["\nTo fix:", *(f"  {line}" for line in found.fixes)]))
+    _print_checks(checks)
+    if fixes:
+        print("\n".join(["\nTo fix:", *(f"  {line}" for line in fixes)]))
 
 
 def _print_checks(checks: Sequence[Check]) -> None:

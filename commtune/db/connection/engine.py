@@ -69,7 +69,8 @@ class Database:
         Ctrl-C is deferred to its end, but ends a wait for another program at once.
 
         Args:
-            patience: the retries while another program holds the database; none if ``None``.
+            patience: the retries while another program holds the database; by default as for
+                ``open_database``.
 
         Raises:
             DatabaseFault: the database can't be reached or written.
@@ -80,7 +81,8 @@ class Database:
                 self._check_file()
                 return stack.enter_context(_begin(self.engine, writes=True))
 
-            yield (patience or BusyRetry()).with_busy(begin, self.url)
+            patience = patience or BusyRetry(location.wait_s(location.ATTEMPT_S))
+            yield patience.with_busy(begin, self.url)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
