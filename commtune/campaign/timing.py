@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from commtune.campaign.value_types import Part, Seconds, Share, require_within
+from commtune.campaign.value_types import Seconds, Share, require_within
 from commtune.errors import InvalidKey, WriteKey
 from commtune.model import BATCHED, DEVICE, WALL, Backend, Timing, Workload
-from commtune.spaces.schema import Truth, Whole
+from commtune.spaces.schema import Model, Truth, Whole
 
 #: The default number of operations in a batch, as in nccl-tests, and the largest.
 DEFAULT_BATCH, _LARGEST_BATCH = 20, 100_000
@@ -31,7 +31,7 @@ class TimingChoice:
     spent_s: float
 
 
-class TimingPart(Part):
+class TimingPart(Model):
     """The section ``timing``."""
 
     warmup: Annotated[Whole, require_within(0, 10_000)] = 5
