@@ -199,13 +199,12 @@ def _confirmed_effect(point: PointEvidence, more: int | None) -> ConfirmedEffect
 
 def _answers(plan: Plan, comparison: Comparison) -> Answers:
     cut, one = find_ranges(plan, comparison), best_single(plan, comparison)
-    traded = trade_off(plan, comparison, cut, one)
-    whole = None
-    if one is not None:
-        whole = _answer(Range(one, tuple(sorted(plan.workload.sizes))), comparison)
-        whole = replace(whole, weighted_gain=traded.one_mean_gain)
-    ranges = tuple(_answer(part, comparison) for part in cut)
-    return Answers(whole, ranges, traded)
+    whole = Range(one, tuple(sorted(plan.workload.sizes))) if one is not None else None
+    return Answers(
+        one=_answer(whole, comparison) if whole else None,
+        ranges=tuple(_answer(part, comparison) for part in cut),
+        trade_off=trade_off(plan, comparison, cut, one),
+    )
 
 
 def _answer(part: Range, comparison: Comparison) -> Answer:
