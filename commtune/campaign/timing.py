@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -102,25 +103,16 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
 
 def _check_plain(timing: Timing, backend: str) -> None:
     """Refuses ways of timing that need a library with GPU streams."""
-    if timing.timer == DEVICE:
-        raise InvalidKey(
-            "timer",
-            f"the backend {backend} has no clock on the device",
-            lambda write: f"write {write('timer', WALL)}, or {_measure_with_xccl(write)}",
-        )
-    if timing.graph:
-        raise InvalidKey(
-            "graph",
-            f"the backend {backend} can't be recorded as a graph",
-            lambda write: f"remove it, or {_measure_with_xccl(write)}",
-        )
-    if timing.mode == BATCHED:
-        raise InvalidKey(
-            "mode",
-            f"the backend {backend} enqueues nothing, so there are no batches",
-            lambda write: f"remove it, or {_measure_with_xccl(write)}",
-        )
+    refused = (
+        ("timer", timing.timer == DEVICE, "has no clock on the device"),
+        ("graph", timing.graph, "can't be recorded as a graph"),
+        ("mode", timing.mode == BATCHED, "enqueues nothing, so there are no batches"),
+    )
+    for key, is_asked, why in refused:
+        if is_asked:
+            raise InvalidKey(key, f"the backend {backend} {why}", partial(_describe_ways_out, key))
 
 
-def _measure_with_xccl(write: WriteKey) -> str:
-    return f"measure with {write('backend', Backend.XCCL)}"
+def _describe_ways_out(key: str, write: WriteKey) -> str:
+    without = f"write {write('timer', WALL)}" if key == "timer" else "remove it"
+    return f"{without}, or measure with {write('backend', Backend.XCCL)}"
