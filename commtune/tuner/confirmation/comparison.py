@@ -122,13 +122,10 @@ def compare_candidate(
         points += _points(operation, size, parts, estimates[size], rules)
     failures = count_failures(blocks, candidate)
     if failures.is_worse:
-        points = [_withhold_gain(point) for point in points]
+        withheld = {Verdict.FASTER: Verdict.UNDECIDED}
+        points = [replace(p, verdict=withheld.get(p.verdict, p.verdict)) for p in points]
     tails = _measure_tails(blocks, candidate, speeds)
     return Compared(tuple(points), estimates, rules.interval_level, pairs, tails, failures)
-
-
-def _withhold_gain(point: PointEvidence) -> PointEvidence:
-    return replace(point, verdict=Verdict.UNDECIDED) if point.verdict is Verdict.FASTER else point
 
 
 def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
@@ -249,13 +246,8 @@ def stop_reason(
         # A few pairs estimate the noise poorly, so the last candidate goes on.
         return "" if progress.is_alone else "futile"
     # As one environment for all sizes, it has to be shown to do no harm at the other sizes.
-    open_ = any(_may_harm(point, progress.last) for point in undecided)
-    return "" if open_ else "decided"
-
-
-def _may_harm(point: PointEvidence, rules: Rules) -> bool:
-    """Whether the interval leaves open that a configuration is slower beyond the tolerance."""
-    return point.gain.low < 1 - rules.tolerance <= point.gain.high
+    least = 1 - progress.last.tolerance
+    return "" if any(p.gain.low < least <= p.gain.high for p in undecided) else "decided"
 
 
 def _is_futile(estimate: Estimate | None, progress: ConfirmationProgress) -> bool:

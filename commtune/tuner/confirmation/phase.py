@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from statistics import median_high
 
 from commtune.campaign.plan import Plan
 from commtune.model import Configuration, Operation, Phase, PointEvidence, Workload
@@ -120,8 +121,8 @@ class ConfirmationPhase:
 
     def typical_s(self) -> float:
         """Returns the seconds of the budget that a run takes, from the median run."""
-        walls = sorted(r.wall_s for r in self._runner.evidence.good(Phase.SEARCH))
-        return self._runner.cost() * (walls[len(walls) // 2] if walls else 1.0)
+        walls = [r.wall_s for r in self._runner.evidence.good(Phase.SEARCH)]
+        return self._runner.cost() * (median_high(walls) if walls else 1.0)
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the remaining blocks, look by look; returns the comparison and all looks."""

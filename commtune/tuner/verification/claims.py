@@ -86,11 +86,12 @@ class Claim:
                 hint="confirm again with more blocks: 'commtune tune' with a larger --confirm\n"
                 "(in a campaign file: a larger 'confirmation' under 'budget')",
             )
+        states = [p for p in points if p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS]
         return cls(
             configuration=profile.configuration,
             operation=profile.operation,
             stated=stated,
-            by_speed={size: _speeds_of(points, size) for size in stated},
+            by_speed={n: {p.speed: p for p in states if p.bytes == n} for n in stated},
             promised=tuple(size for size in inside if size not in stated),
         )
 
@@ -137,14 +138,6 @@ class SizeVerification:
     stated: Interval | None
     point: PointEvidence | None
     more: int | None = None
-
-
-def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvidence]:
-    return {
-        p.speed: p
-        for p in points
-        if p.bytes == size and p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS
-    }
 
 
 def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Interval:

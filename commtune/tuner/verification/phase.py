@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_high
 
 from commtune.errors import AllocationOver
 from commtune.model import (
@@ -159,8 +160,8 @@ class VerifyPhase:
     def run_s(self) -> float:
         """Returns the wall seconds of a median run."""
         ours = self._runner.evidence.good(Phase.VERIFY)
-        walls = sorted(r.wall_s for r in [*self._known.good(*EARLIER), *ours])
-        return walls[len(walls) // 2] if walls else 1.0
+        walls = [r.wall_s for r in [*self._known.good(*EARLIER), *ours]]
+        return median_high(walls) if walls else 1.0
 
     def _run_looks(self) -> str:
         last = len(self._decision.shares) - 1
