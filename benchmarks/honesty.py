@@ -211,8 +211,8 @@ def _found(benchmark: SimulatedBenchmark, blocks: int, level: float, seed: str) 
         made.append({run.configuration: run for run in runs})
     canaries = [m.canary_s for b in made for r in b.values() for m in r.measurements if m.canary_s]
     rules = Rules(level, _ORACLE.minimum_gain, _ORACLE.tolerance, 1)
-    points, _ = compare_candidate(made, WITH_GAIN, "allreduce", fit_states(canaries), rules)
-    return {p.bytes for p in points if p.verdict is Verdict.FASTER and p.speed == ALL}
+    compared = compare_candidate(made, WITH_GAIN, "allreduce", fit_states(canaries), rules)
+    return {p.bytes for p in compared.points if p.verdict is Verdict.FASTER and p.speed == ALL}
 
 
 @cache
@@ -223,8 +223,8 @@ def _grid(name: str) -> Grid:
 def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Result:
     tuned = [p for p in report.profiles if p.verdict is Verdict.FASTER]
     held, single, single_held, pairs = True, 0, 0, []
-    for configuration, points in report.comparison.points.items():
-        for point in points:
+    for configuration, compared in report.comparison.items():
+        for point in compared.points:
             if point.gain.pairs < FEWEST_PAIRS:
                 continue
             truth = _ratio(effect, configuration, point.bytes)

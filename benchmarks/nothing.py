@@ -99,10 +99,10 @@ def row_of(asked: dict[str, Any], result: CampaignResult) -> dict[str, Any]:
     compared = {
         str(configuration): [
             [p.bytes, p.gain.ratio, p.gain.low, p.gain.high, p.gain.pairs]
-            for p in points
+            for p in one.points
             if p.speed == ALL
         ]
-        for configuration, points in result.comparison.points.items()
+        for configuration, one in result.comparison.items()
     }
     claims = [str(p.configuration) for p in result.profiles if p.verdict is Verdict.FASTER]
     return {**asked, "runs": result.runs, "claims": claims, "compared": compared}

@@ -13,7 +13,7 @@ from commtune.documents.quantities import parse_seconds
 from commtune.errors import InvalidValue, UserError
 from commtune.slurm_templates import job_request
 from commtune.slurm_templates.quoting import quote_directive
-from commtune.spaces.schema import Text, Truth, Whole
+from commtune.spaces.schema import Model, Text, Truth, Whole
 
 #: A comma outside of brackets: n[1,3],n7 has two words.
 _BETWEEN_NODES = re.compile(r",(?![^\[]*\])")
@@ -77,7 +77,7 @@ _Resources = Annotated[
 _Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), value_types.WORDS_SCHEMA]
 
 
-class JobsPart(value_types.Part):
+class JobsPart(Model):
     """The keys that both sections have."""
 
     account: Option = ""

@@ -22,7 +22,7 @@ from commtune.paths import is_folder
 from commtune.slurm_templates import job_request
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.quoting import ShellCode
-from commtune.spaces.schema import Whole
+from commtune.spaces.schema import Model, Whole
 from commtune.spaces.space import Space
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
@@ -45,7 +45,7 @@ _MOST_IN_A_RANK = 2**30
 _Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 
 
-class AggressorPart(value_types.Part):
+class AggressorPart(Model):
     """The section ``aggressor``: deliberate traffic on further nodes during each run."""
 
     pattern: AggressorPattern

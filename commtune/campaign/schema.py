@@ -15,7 +15,6 @@ from commtune.campaign.plan import Budget
 from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import (
     AUTO,
-    Part,
     Seconds,
     Share,
     Words,
@@ -30,7 +29,7 @@ from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidValue
 from commtune.formatting import format_wall_time
 from commtune.model import Estimand, Operation
-from commtune.spaces.schema import CustomizationDocument, Text, Truth, VersionOne, Whole
+from commtune.spaces.schema import CustomizationDocument, Model, Text, Truth, VersionOne, Whole
 
 
 def _amount(written: Any) -> float:
@@ -78,7 +77,7 @@ def _messages(written: object) -> dict[int, float]:
 _Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
 
 
-class BenchmarkPart(Part):
+class BenchmarkPart(Model):
     """A replacement for the native benchmark, given by ``python`` or ``command``."""
 
     python: Text = ""
@@ -91,7 +90,7 @@ class BenchmarkPart(Part):
 _SHARES = {"search": 0.5, "ablation": 0.2, "confirmation": 0.3}
 
 
-class BudgetPart(Part):
+class BudgetPart(Model):
     """The budget; all given limits apply."""
 
     search: Seconds = 50.0

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from commtune.campaign.value_types import Part, Seconds, Share, require_within
+from commtune.campaign.value_types import Seconds, Share, require_within
 from commtune.errors import InvalidKey, WriteKey
 from commtune.model import BATCHED, DEVICE, WALL, Backend, Timing, Workload
-from commtune.spaces.schema import Truth, Whole
+from commtune.spaces.schema import Model, Truth, Whole
 
 #: The default number of operations in a batch, as in nccl-tests, and the largest.
 DEFAULT_BATCH, _LARGEST_BATCH = 20, 100_000
@@ -34,7 +35,7 @@ class TimingChoice:
     spent_s: float
 
 
-class TimingPart(Part):
+class TimingPart(Model):
     """The section ``timing``."""
 
     warmup: Annotated[Whole, require_within(0, 10_000)] = 5
@@ -130,25 +131,16 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
 
 def _check_plain(timing: Timing, backend: str) -> None:
     """Refuses ways of timing that need a library with GPU streams."""
-    if timing.timer == DEVICE:
-        raise InvalidKey(
-            "timer",
-            f"the backend {backend} has no clock on the device",
-            lambda write: f"write {write('timer', WALL)}, or {_measure_with_xccl(write)}",
-        )
-    if timing.graph:
-        raise InvalidKey(
-            "graph",
-            f"the backend {backend} can't be recorded as a graph",
-            lambda write: f"remove it, or {_measure_with_xccl(write)}",
-        )
-    if timing.mode == BATCHED:
-        raise InvalidKey(
-            "mode",
-            f"the backend {backend} enqueues nothing, so there are no batches",
-            lambda write: f"remove it, or {_measure_with_xccl(write)}",
-        )
+    refused = (
+        ("timer", timing.timer == DEVICE, "has no clock on the device"),
+        ("graph", timing.graph, "can't be recorded as a graph"),
+        ("mode", timing.mode == BATCHED, "enqueues nothing, so there are no batches"),
+    )
+    for key, is_asked, why in refused:
+        if is_asked:
+            raise InvalidKey(key, f"the backend {backend} {why}", partial(_describe_ways_out, key))
 
 
-def _measure_with_xccl(write: WriteKey) -> str:
-    return f"measure with {write('backend', Backend.XCCL)}"
+def _describe_ways_out(key: str, write: WriteKey) -> str:
+    without = f"write {write('timer', WALL)}" if key == "timer" else "remove it"
+    return f"{without}, or measure with {write('backend', Backend.XCCL)}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from commtune.documents.exact_values import exact_text
 from commtune.documents.files import is_there
@@ -20,12 +20,6 @@ from commtune.errors import InvalidValue
 AUTO = "auto"
 _NONE = "none"
 _Loaded = TypeVar("_Loaded")
-
-
-class Part(BaseModel):
-    """Base of the sections: unknown keys are errors, instances are immutable."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def require_within(low: float, high: float, words: str = "") -> AfterValidator:

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commtune.campaign.value_types import Part, require_within
+from commtune.campaign.value_types import require_within
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import parse_bytes
 from commtune.errors import InvalidKey, InvalidValue
 from commtune.formatting import format_size, list_first
 from commtune.model import ELEMENT_BYTES, Backend, Direction, Operation, Workload
-from commtune.spaces.schema import Text, Truth, Whole
+from commtune.spaces.schema import Model, Text, Truth, Whole
 
 #: Default sizes (bytes) of comparisons, and of campaigns whose runs cost too much for more. Small
 #: sizes are there to reveal harm; at large ones, gains are largest.
@@ -107,7 +107,7 @@ def _size_range(written: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-class WorkloadPart(Part):
+class WorkloadPart(Model):
     """The section ``workload``."""
 
     operation: Annotated[Operation, BeforeValidator(_parse_operation)] = Operation.ALLREDUCE

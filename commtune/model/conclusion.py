@@ -70,17 +70,12 @@ class ConfirmedCandidate:
 
 @dataclass(frozen=True)
 class Answer:
-    """A configuration for sizes from ``low`` to ``high`` bytes, with its speedup by size.
-
-    Attributes:
-        weighted_gain: mean speedup over all sizes, of one environment for all; else ``None``.
-    """
+    """A configuration for sizes from ``low`` to ``high`` bytes, with its speedup by size."""
 
     configuration: Configuration = DEFAULT
     gains: Mapping[int, float] = field(default_factory=dict)
     low: int = 0
     high: int = 0
-    weighted_gain: float | None = None
 
 
 @dataclass(frozen=True)

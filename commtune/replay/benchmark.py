@@ -90,7 +90,7 @@ class ReplayBenchmark:
         deck = self._deck(request)
         rng = random.Random(f"{self.seed}/{request.block}/{request.position}/{deck.index}")
         at_s = (self._begin_s + self.clock.now) % self.grid.span_s
-        run = deck.draw(at_s, self._timeline.state_at(at_s), rng)
+        run = deck.draw(at_s, self._state_at(at_s), rng)
         started = self.clock.now
         if run.wall_s > time_limit_s:
             self.clock.now += time_limit_s
@@ -129,32 +129,24 @@ class ReplayBenchmark:
                 f"under {request.configuration}"
             )
         if index not in self._decks:
-            self._decks[index] = _Deck(self.grid, index, self._timeline)
+            self._decks[index] = _Deck(self.grid, index, self._states)
         return self._decks[index]
 
     @cached_property
-    def _timeline(self) -> _Timeline:
-        return _Timeline(self.grid)
+    def _states(self) -> NDArray[np.float64]:
+        """The state of the machine over the recording: log canaries, one row per run."""
+        sizes = self.grid.header.workload.sizes
+        return _filled(np.array([_canaries(run, sizes) for run in self.grid.runs]))
+
+    def _state_at(self, at_s: float) -> NDArray[np.float64]:
+        """Returns the state at a time, from the run in progress or the last before it."""
+        place = bisect_right(self.grid.runs, at_s, key=lambda run: run.started_s) - 1
+        state: NDArray[np.float64] = self._states[max(0, place)]
+        return state
 
     @cached_property
     def _begin_s(self) -> float:
         return random.Random(f"{self.seed}/begin").random() * self.grid.span_s
-
-
-class _Timeline:
-    """The state of the machine over the recording: log canaries, one row per run."""
-
-    def __init__(self, grid: Grid) -> None:
-        self.span_s = grid.span_s
-        self.starts = [run.started_s for run in grid.runs]
-        sizes = grid.header.workload.sizes
-        self.states = _filled(np.array([_canaries(run, sizes) for run in grid.runs]))
-
-    def state_at(self, at_s: float) -> NDArray[np.float64]:
-        """Returns the state at a time, from the run in progress or the last before it."""
-        place = max(0, bisect_right(self.starts, at_s) - 1)
-        state: NDArray[np.float64] = self.states[place]
-        return state
 
 
 def _canaries(run: RecordedRun, sizes: Sequence[int]) -> list[float]:
@@ -180,13 +172,13 @@ def _filled(states: NDArray[np.float64]) -> NDArray[np.float64]:
 class _Deck:
     """The recorded runs of a configuration, from which runs are drawn."""
 
-    def __init__(self, grid: Grid, index: int, timeline: _Timeline) -> None:
+    def __init__(self, grid: Grid, index: int, states: NDArray[np.float64]) -> None:
         places = [i for i, run in enumerate(grid.runs) if run.configuration == index]
         self.index = index
         self._runs = [grid.runs[i] for i in places]
         self._starts = np.array([run.started_s for run in self._runs])
-        self._states = timeline.states[places]
-        self._half_s = max(timeline.span_s / 2, 1e-9)
+        self._states = states[places]
+        self._half_s = max(grid.span_s / 2, 1e-9)
         # At most half of the runs count as recent, so that there is always a choice.
         self._lately: deque[int] = deque(maxlen=min(len(places) // 2, 8))
 

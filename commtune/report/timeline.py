@@ -15,8 +15,8 @@ from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, R
 from commtune.model.conclusion import DefaultNoise
 from commtune.model.run_costs import RunCost
 from commtune.report.record import CampaignRecord
-from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.outcome.conclusion import noise_of
+from commtune.tuner.statistics.evidence import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
 
 _TITLES = {

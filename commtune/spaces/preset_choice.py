@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 from commtune.documents.yaml_document import load_shipped
@@ -12,15 +9,6 @@ from commtune.errors import SpaceError
 
 #: The memory that holds the communication buffers.
 Memory = Literal["host", "device"]
-
-
-@dataclass(frozen=True)
-class _Choice:
-    preset: str
-    library: str
-    versions: str = ""
-    memory: Memory | None = None
-    operations: Sequence[str] = ()
 
 
 def choose_preset(
@@ -35,23 +23,18 @@ def choose_preset(
     Raises:
         KeyError: no preset is for this library.
     """
-    for one in _load_choices():  # the first that fits: the file has the special cases first
+    # Without a model, since 'commtune init' needn't import pydantic.
+    choices = load_shipped("spaces", "preset_choice", SpaceError).data["choices"]
+    for one in choices:  # the first that fits: the file has the special cases first
         fits = (
-            one.library == library
-            and one.memory in (None, memory)
-            and (not one.operations or operation in one.operations)
-            and is_version_in(version, one.versions)
+            one["library"] == library
+            and one.get("memory", memory) == memory
+            and operation in one.get("operations", [operation])
+            and is_version_in(version, one.get("versions", ""))
         )
         if fits:
-            return one.preset
+            return str(one["preset"])
     raise KeyError(library)
-
-
-@cache
-def _load_choices() -> tuple[_Choice, ...]:
-    # The file is shipped, so it is read without a model: 'commtune init' needn't import pydantic.
-    document = load_shipped("spaces", "preset_choice", SpaceError)
-    return tuple(_Choice(**entry) for entry in document.data["choices"])
 
 
 def is_version_in(version: str, versions: str) -> bool:

@@ -111,15 +111,24 @@ class Campaign:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)
         detectable = detectable_gains(decision, comparison, rules)
         oversubscribed = self._session.is_oversubscribed()
-        profiles, likely = [], []
+        profiles, likely = list[Profile](), list[Profile]()
         if not oversubscribed:
-            simulated, ablations = self.runner.batches.simulated, decision.ablations
-            profiles = self._profiles(plan, decision, comparison, detectable)
-            likely = list_likely_profiles(
-                plan, comparison, profiles, ablations=ablations, simulated=simulated
-            )
-        self.runner.store.save_profiles(self.runner.campaign_id, [*profiles, *likely])
-        conclusion = self._conclude(plan, decision, comparison, detectable)
+            profiles, likely = self._profiles(plan, decision, comparison, detectable)
+        store, campaign_id = self.runner.store, self.runner.campaign_id
+        store.save_profiles(campaign_id, [*profiles, *likely])
+        conclusion = draw_conclusion(
+            plan,
+            self.runner.evidence,
+            decision,
+            comparison,
+            detectable,
+            rules=rules,
+            run_s=self._confirmation.typical_s(),
+            executions=store.executions(campaign_id),
+            set_aside=self._search.set_aside,
+            replayed=self._replayed,
+        )
+        store.conclude(campaign_id, conclusion)
         return CampaignResult(
             profiles=tuple(profiles),
             comparison=comparison,
@@ -155,7 +164,7 @@ class Campaign:
             )
         hidden = self._search.find_interacting_values() if winners else {}
         since = self._confirmation.last_block()
-        ablations = self._ablation.run(self._shared(winners), ablated_s, since)
+        ablations = self._ablation.run(self._share_sizes(winners), ablated_s, since)
         small: dict[Configuration, Standing] = {}
         for number, ablation in enumerate(ablations):
             whole = add_values(self._plan.space, ablation.after, hidden)
@@ -165,7 +174,7 @@ class Campaign:
                 small.setdefault(executed, winners[ablation.before])
         # If none is left, the best is confirmed all the same, to state how little it gains.
         members = small or dict(list(winners.items())[:1])
-        shares, between_s = self._with_between(members, self._shared(members))
+        shares, between_s = self._with_between(members, self._share_sizes(members))
         spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
         left_s = max(0.0, rest_s - spent_s)
         return self._confirmation.decide(shares, left_s, ablations, between_s)
@@ -222,7 +231,7 @@ class Campaign:
             standings = tuple(one for one in standings if one is not void)
         return found, chosen.ablation_runs
 
-    def _shared(
+    def _share_sizes(
         self, members: Mapping[Configuration, Standing]
     ) -> dict[Configuration, tuple[int, ...]]:
         return assign_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
@@ -233,37 +242,20 @@ class Campaign:
         decision: Decision,
         comparison: Comparison,
         detectable: Mapping[int, float],
-    ) -> list[Profile]:
+    ) -> tuple[list[Profile], list[Profile]]:
+        """Makes profiles, after guard operations under what they recommend; then likely ones."""
+        ablations, simulated = decision.ablations, self.runner.batches.simulated
         made = partial(
             recommend_profiles,
             plan,
             comparison,
-            ablations=decision.ablations,
+            ablations=ablations,
             detectable=detectable,
-            simulated=self.runner.batches.simulated,
+            simulated=simulated,
         )
         changed = [p.configuration for p in made({}) if not p.configuration.is_default]
-        return made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
-
-    def _conclude(
-        self,
-        plan: Plan,
-        decision: Decision,
-        comparison: Comparison,
-        detectable: Mapping[int, float],
-    ) -> Conclusion:
-        campaign_id = self.runner.campaign_id
-        found = draw_conclusion(
-            plan,
-            self.runner.evidence,
-            decision,
-            comparison,
-            detectable,
-            rules=self._confirmation.rules(decision, len(decision.shares) - 1),
-            run_s=self._confirmation.typical_s(),
-            executions=self.runner.store.executions(campaign_id),
-            set_aside=self._search.set_aside,
-            replayed=self._replayed,
+        profiles = made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
+        likely = list_likely_profiles(
+            plan, comparison, profiles, ablations=ablations, simulated=simulated
         )
-        self.runner.store.conclude(campaign_id, found)
-        return found
+        return profiles, likely

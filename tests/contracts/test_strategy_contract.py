@@ -17,9 +17,9 @@ from commtune.spaces.customizing import customize_space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.standings import Speedups
-from commtune.tuner.search.strategies import DEFAULT_STRATEGY, check_strategy, make_strategy
+from commtune.tuner.search.strategies import check_strategy, make_strategy
 from commtune.tuner.search.strategies.optuna_samplers import SHORT_NAMES, list_samplers
-from commtune.tuner.search.strategies.strategy import Strategy
+from commtune.tuner.search.strategies.strategy import DEFAULT_STRATEGY, Strategy
 
 ROOT = Path(__file__).parents[2]
 

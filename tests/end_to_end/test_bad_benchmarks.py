@@ -202,7 +202,7 @@ def test_a_value_that_failed_twice_is_set_aside_and_the_user_told(ended: Ended) 
 
 def test_no_failed_configuration_is_recommended(ended: Ended) -> None:
     assert all("FAULT" not in profile.configuration for profile in ended.report.profiles)
-    assert all("FAULT" not in c for c in ended.report.comparison.points)
+    assert all("FAULT" not in c for c in ended.report.comparison)
 
 
 def test_no_process_is_left(ended: Ended) -> None:

@@ -37,7 +37,6 @@ from commtune.report.replicated_findings import (
 )
 from commtune.systems.findings import all_findings
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.wiring.campaign_records import _settings
 
@@ -233,8 +232,7 @@ def test_the_end_of_a_campaign_says_the_same() -> None:
     points = [{"bytes": 1024, "speed": "all", "ratio": 1.3, "low": 1.2, "high": 1.4, "pairs": 9}]
     stored = {"confirmed": [{"configuration": GDR, "blocks": 9, "points": points}]}
     conclusion = load_model(Conclusion, stored)
-    nothing = Comparison({}, {}, {}, {})
-    report = CampaignResult((), nothing, MachineStates(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
+    report = CampaignResult((), {}, MachineStates(()), 2, 9, 1.0, 1.0, conclusion=conclusion)
     spec = parse_campaign(CAMPAIGN, Path.cwd())
     seen = _replicated(spec, report)
     assert of(NAME, seen).again is Replication.SEEN

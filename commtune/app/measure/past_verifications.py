@@ -105,9 +105,9 @@ def _read_sessions(profile: str, db: str | None) -> list[MeasuredSession]:
     if not confirmed:  # another site may not have sent them
         return [*later]
     blocks, speeds = whole_blocks(confirmed, plans), fit_states(claimed.canaries)
-    judged = claim.judge_blocks(blocks, speeds, claimed.rules)
+    _, compared = claim.judge_blocks(blocks, speeds, claimed.rules)
     ended = max(run.started_at for run in confirmed)
-    return [MeasuredSession(ended, judged.estimates), *later]
+    return [MeasuredSession(ended, compared.estimates), *later]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _judge_campaign(
             continue
         rules = replace(claimed.rules, share=record.share, spread=record.session_spread)
         blocks = whole_blocks(runs, plans)
-        _, points, estimates = claim.judge_blocks(blocks, speeds, rules)
-        stated = {size: estimates.get(size) for size in claim.stated}
+        _, compared = claim.judge_blocks(blocks, speeds, rules)
+        stated = {size: compared.estimates.get(size) for size in claim.stated}
         began = min(run.started_at for run in runs)
-        yield PastVerification(began, stated, campaign, len(blocks), record, points)
+        yield PastVerification(began, stated, campaign, len(blocks), record, compared.points)

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 from commtune import model
 from commtune.campaign.patterns import as_workload
 from commtune.campaign.timing import TimingPart
-from commtune.campaign.value_types import Part, require_within
+from commtune.campaign.value_types import require_within
 from commtune.campaign.workload import MOST_RANKS, WorkloadPart, check_elements
 from commtune.commands import options as flags
 from commtune.documents.quantities import parse_seconds
@@ -20,7 +20,7 @@ from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document
 from commtune.errors import CampaignError, InvalidKey, UserError
 from commtune.model import Operation
-from commtune.spaces.schema import Whole
+from commtune.spaces.schema import Model, Whole
 
 #: Records of pairs: each has some 1.4 KB, and a file of 64 MiB is read.
 _MOST_PAIRS = 40_000
@@ -44,7 +44,7 @@ class _Timing(TimingPart):
     ] = 0.2
 
 
-class _Asked(Part):
+class _Asked(Model):
     workload: _Workload
     timing: _Timing
 

@@ -42,24 +42,14 @@ _ONE_SIDED_LEVEL = 0.977
 _LOSS_LEVEL = 0.9
 
 
-@dataclass(frozen=True)
-class Effects:
-    """Estimated log ratios of the times of two configurations, from blocks that hold both.
+#: Estimated log ratios of the times of two configurations, from blocks that hold both, by size in
+#: bytes; sizes with fewer than two blocks are absent.
+Effects = Mapping[int, Estimate]
 
-    Attributes:
-        by_size: estimate by size in bytes; sizes with fewer than two blocks are absent.
-    """
 
-    by_size: Mapping[int, Estimate]
-
-    @property
-    def blocks(self) -> int:
-        """The number of blocks at the size with the fewest."""
-        return min((e.pairs for e in self.by_size.values()), default=0)
-
-    def at(self, sizes: Iterable[int]) -> Effects:
-        """Selects the effects at some sizes (bytes)."""
-        return Effects({size: self.by_size[size] for size in sizes if size in self.by_size})
+def count_blocks(found: Effects) -> int:
+    """Counts the blocks at the size with the fewest."""
+    return min((e.pairs for e in found.values()), default=0)
 
 
 def measure_effects(
@@ -71,7 +61,7 @@ def measure_effects(
     """Estimates the log ratios slow/fast at each size, over all machine states."""
     strata = pair_by_size(blocks, slow, fast, speeds)
     means = {size: join_pairs([*parts.values()]).estimate() for size, parts in strata.items()}
-    return Effects({size: mean for size, mean in means.items() if mean is not None})
+    return {size: mean for size, mean in means.items() if mean is not None}
 
 
 def _effects_by_size(
@@ -139,17 +129,16 @@ class VariableJudgement:
 
 def find_gain_sizes(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
     """Lists the sizes (bytes) with a gain so far, or else the one with the largest estimate."""
-    found = gain.by_size
     least = math.log1p(minimum_gain) / 2
-    worth = [size for size, e in found.items() if e.mean > max(least, error_bound(e))]
-    best = max(found, key=lambda size: found[size].mean, default=None)
+    worth = [size for size, e in gain.items() if e.mean > max(least, error_bound(e))]
+    best = max(gain, key=lambda size: gain[size].mean, default=None)
     return tuple(worth) or ((best,) if best is not None else ())
 
 
 def shows_no_gain(gain: Effects, minimum_gain: float) -> bool:
     """Whether fresh runs rule out the minimum gain at every size."""
-    return gain.blocks >= FEWEST and all(
-        e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.by_size.values()
+    return count_blocks(gain) >= FEWEST and all(
+        e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.values()
     )
 
 
@@ -166,21 +155,21 @@ def judge_variables(
         gain: of the whole configuration.
         sizes: bytes.
     """
-    if not lost or min(e.blocks for e in lost.values()) < FEWEST:
+    if not lost or min(map(count_blocks, lost.values())) < FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
     error_rate = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
-    pooled = {size: _pool_blocks([e.by_size[size] for e in lost.values()]) for size in sizes}
+    pooled = {size: _pool_blocks([e[size] for e in lost.values()]) for size in sizes}
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
         is_needed, is_idle, best[name] = False, True, -math.inf
         for size in sizes:
-            one = effect.by_size[size]
+            one = effect[size]
             deviation, freedom = pooled[size]
             error = deviation / math.sqrt(one.pairs)
             is_needed |= one.mean > t_quantile(1 - error_rate, freedom) * error
             idle_margin = t_quantile(1 - _PASSENGER_RATE / comparisons, freedom) * error
-            is_idle &= one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
+            is_idle &= one.mean + idle_margin < _SMALL_SHARE * gain[size].mean
             best[name] = max(best[name], one.mean)
         if is_needed:
             needed.add(name)
@@ -236,10 +225,10 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
 
     Returns ``None`` with fewer than four blocks.
     """
-    known = [size for size in sizes if size in lost.by_size and size in gain.by_size]
-    if not known or lost.blocks < FEWEST:
+    known = [size for size in sizes if size in lost and size in gain]
+    if not known or count_blocks(lost) < FEWEST:
         return None
-    lost_at, gain_at = lost.at(known).by_size.values(), gain.at(known).by_size.values()
+    lost_at, gain_at = [lost[size] for size in known], [gain[size] for size in known]
     whole, mean = fmean(e.mean for e in gain_at), fmean(e.mean for e in lost_at)
     # Errors at the sizes of a run are correlated, so they don't average out. Their variances are
     # pooled, since a few blocks are too few to estimate each.
@@ -253,7 +242,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
         e.mean - t_quantile(each, e.freedom) * e.error - (1 - _GAIN_KEPT) * of.mean
         for e, of in zip(lost_at, gain_at, strict=True)
     )
-    return Shortfall(mean, error, margin, whole, gain_margin, lost.blocks, excess_loss)
+    return Shortfall(mean, error, margin, whole, gain_margin, count_blocks(lost), excess_loss)
 
 
 def _pooled_error(found: Collection[Estimate]) -> tuple[float, float]:

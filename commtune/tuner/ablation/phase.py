@@ -22,6 +22,7 @@ from commtune.tuner.ablation.effects import (
     Effects,
     Shortfall,
     VariableJudgement,
+    count_blocks,
     describe_variable,
     describe_variables,
     error_bound,
@@ -32,7 +33,7 @@ from commtune.tuner.ablation.effects import (
     shows_no_gain,
 )
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
-from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
 from commtune.tuner.statistics.machine_states import MachineStates
 
@@ -79,36 +80,36 @@ class AblationPhase:
             budget_s: wall seconds.
             since: number of the first block that this budget pays for.
         """
-        timer = self._session.timer(budget_s, Phase.ABLATE, since)
+        self._timer = timer = self._session.timer(budget_s, Phase.ABLATE, since)
         self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
         made: dict[Configuration, Ablation] = {}
         for number, candidate in enumerate(candidates):
             share_s = max(0.0, timer.left()) / (len(candidates) - number)
-            made[candidate] = self._ablate_and_refine(candidate, timer, timer.left() - share_s)
+            made[candidate] = self._ablate_and_refine(candidate, timer.left() - share_s)
         # Time that is left over goes to those that had too little.
         for candidate in [one for one, found in made.items() if found.note == _TOO_SHORT]:
             if timer.left() > 0:
-                made[candidate] = self._ablate_and_refine(candidate, timer, 0.0)
+                made[candidate] = self._ablate_and_refine(candidate, 0.0)
         return self._merge_results(list(made.values()))
 
     def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
         """Adds the sizes of a configuration to those of one that was made from it."""
         self._sizes[to] = self._sizes.get(to, frozenset()) | self._sizes[source]
 
-    def _ablate_and_refine(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
+    def _ablate_and_refine(self, start: Configuration, until_s: float) -> Ablation:
         """Ablates, then tries other values of what is left; a better one is ablated in turn."""
-        first = self._ablate(start, timer, until_s)
+        first = self._ablate(start, until_s)
         if first.after.is_default or first.note:
             return first
-        again_s = (1 - _REFINING_SHARE) * max(0.0, timer.left() - until_s)
-        better = self._try_values(first.after, timer, until_s + again_s)
+        again_s = (1 - _REFINING_SHARE) * max(0.0, self._timer.left() - until_s)
+        better = self._try_values(first.after, until_s + again_s)
         if better == first.after:
             return first
         self._pass_sizes_on(start, better)
-        again = self._ablate(better, timer, until_s)
+        again = self._ablate(better, until_s)
         return first if again.after.is_default else self._join_to_start(start, again)
 
-    def _try_values(self, small: Configuration, timer: Timer, until_s: float) -> Configuration:
+    def _try_values(self, small: Configuration, until_s: float) -> Configuration:
         """Returns the configuration, or one with another value that is shown to be better.
 
         Candidates are the configurations that differ in one value, which the search met seldom or
@@ -119,12 +120,12 @@ class AblationPhase:
         tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
             field = sorted(field, key=lambda other: -self._lead(other, small, tried)[0])[:most]
-            while timer.left() > until_s and not self._is_spent:
+            while self._timer.left() > until_s and not self._is_spent:
                 field = [other for other in field if not self._fails(other)]
-                made = [self._effects(small, other).blocks for other in field]
+                made = [count_blocks(self._effects(small, other)) for other in field]
                 if not made or min(made) >= wanted:
                     break
-                self._block([small, *field], timer)
+                self._block([small, *field])
         best = max(field, key=lambda other: self._lead(other, small, tried)[0], default=small)
         return best if self._lead(best, small, tried)[1] > 0 else small
 
@@ -141,9 +142,9 @@ class AblationPhase:
             of: the number of configurations that it is the best of.
         """
         found = self._effects(small, other)
-        parts = list(found.at(self._gain_sizes(small)).by_size.values())
+        parts = [found[size] for size in self._gain_sizes(small) if size in found]
         mean = fmean(e.mean for e in parts) if parts else 0.0
-        if not parts or found.blocks < FEWEST:
+        if not parts or count_blocks(found) < FEWEST:
             return mean, 0.0
         return mean, mean - max(error_bound(e, of) for e in parts)
 
@@ -173,21 +174,18 @@ class AblationPhase:
         return replace(ablation, after=small, variables=tuple(effects), gain_kept=lost.kept)
 
     def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
-        if self._shows_no_gain(candidate) or self._fails(candidate, small):
+        if self._shows_no_gain(candidate) or self._fails(candidate) or self._fails(small):
             return True
         found = self._shortfall(candidate, small)
         return found is not None and (
             found.is_fine or found.is_too_much or found.blocks >= _MOST_CHECKS
         )
 
-    def _fails(self, *configurations: Configuration) -> bool:
+    def _fails(self, configuration: Configuration) -> bool:
         """Whether a configuration failed twice in this phase and never worked."""
-        for one in configurations:
-            runs = [r for r in self._runner.evidence.of(Phase.ABLATE) if r.configuration == one]
-            worked = any(run.outcome is Outcome.OK for run in runs)
-            if not worked and sum(run.outcome.blames_configuration for run in runs) >= 2:
-                return True
-        return False
+        every = self._runner.evidence.of(Phase.ABLATE)
+        ended = [run.outcome for run in every if run.configuration == configuration]
+        return Outcome.OK not in ended and sum(one.blames_configuration for one in ended) >= 2
 
     def _join_to_start(self, candidate: Configuration, ablation: Ablation) -> Ablation:
         """Describes the ablation of a configuration with another value as one of its candidate."""
@@ -215,37 +213,34 @@ class AblationPhase:
         return shows_no_gain(self._gain(candidate), self._plan.minimum_gain)
 
     def _gain(self, configuration: Configuration) -> Effects:
-        return self._effects(DEFAULT, configuration).at(self._sizes[configuration])
+        found, sizes = self._effects(DEFAULT, configuration), self._sizes[configuration]
+        return {size: one for size, one in found.items() if size in sizes}
 
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
         lost, gain = self._effects(small, large), self._effects(DEFAULT, large)
         return measure_shortfall(lost, gain, self._gain_sizes(large))
 
-    def _ablate(self, candidate: Configuration, timer: Timer, until_s: float) -> Ablation:
+    def _ablate(self, candidate: Configuration, until_s: float) -> Ablation:
         """Ablates one configuration.
 
         Args:
             until_s: seconds of the budget that have to be left at the end.
         """
         lacking = self._plan.space.parameter_units(candidate)
-        leaving_s = until_s + (1 - _LEAVING_SHARE) * (timer.left() - until_s)
+        leaving_s = until_s + (1 - _LEAVING_SHARE) * (self._timer.left() - until_s)
         if self._shows_no_gain(candidate):
             return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
         if len(lacking) < 2:
             return self._result(candidate, candidate, None, "")
-        judgement = self._leave_out(candidate, lacking, timer, leaving_s)
+        judgement = self._leave_out(candidate, lacking, leaving_s)
         if self._shows_no_gain(candidate):
             return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
         if judgement is None:
             return self._result(candidate, candidate, None, _TOO_SHORT)
-        return self._check(candidate, lacking, judgement, timer, until_s)
+        return self._check(candidate, lacking, judgement, until_s)
 
     def _leave_out(
-        self,
-        candidate: Configuration,
-        lacking: dict[str, Configuration],
-        timer: Timer,
-        until_s: float,
+        self, candidate: Configuration, lacking: dict[str, Configuration], until_s: float
     ) -> VariableJudgement | None:
         """Makes blocks without each variable until all are clear; ``None`` if time is short."""
         variants = dict(lacking) if len(lacking) > 1 else {}
@@ -253,16 +248,16 @@ class AblationPhase:
         due: float = JUDGED_AFTER[0]
         for _ in range(JUDGED_AFTER[-1] + 1):
             # The blocks of earlier sessions count as well.
-            made = max(self._effects(other, candidate).blocks for other in lacking.values())
+            made = max(count_blocks(self._effects(other, candidate)) for other in lacking.values())
             if made >= due:
                 judgement = self._judge_variables(candidate, lacking)
                 variants = {name: lacking[name] for name in judgement.unclear}
                 if not variants or self._shows_no_gain(candidate):
                     return judgement
                 due = next((number for number in JUDGED_AFTER if number > made), math.inf)
-            if self._is_spent or timer.left() <= until_s or due == math.inf:
+            if self._is_spent or self._timer.left() <= until_s or due == math.inf:
                 return judgement
-            self._block([candidate, *dict.fromkeys(variants.values())], timer)
+            self._block([candidate, *dict.fromkeys(variants.values())])
         return judgement
 
     def _judge_variables(
@@ -270,18 +265,12 @@ class AblationPhase:
     ) -> VariableJudgement:
         """Classifies the variables; one without which every run fails is needed."""
         vital = {name for name, other in lacking.items() if self._fails(other)}
-        lost = {
-            name: self._effects(other, candidate)
-            for name, other in lacking.items()
-            if name not in vital
-        }
-        gain = self._effects(DEFAULT, candidate)
+        rest = lacking.keys() - vital
+        lost = {name: self._effects(lacking[name], candidate) for name in lacking if name in rest}
         sizes = [
-            size
-            for size in self._gain_sizes(candidate)
-            if all(size in e.by_size for e in lost.values())
+            size for size in self._gain_sizes(candidate) if all(size in e for e in lost.values())
         ]
-        judgement = judge_variables(lost, gain, sizes)
+        judgement = judge_variables(lost, self._effects(DEFAULT, candidate), sizes)
         return replace(judgement, needed=judgement.needed | vital)
 
     def _check(
@@ -289,7 +278,6 @@ class AblationPhase:
         candidate: Configuration,
         lacking: dict[str, Configuration],
         judgement: VariableJudgement,
-        timer: Timer,
         until_s: float,
     ) -> Ablation:
         """Compares what is left with the candidate; variables come back while too much is lost."""
@@ -303,7 +291,7 @@ class AblationPhase:
             if small is None:  # not legal without them, so the next best comes back
                 keep.append(idle.pop())
                 continue
-            lost = self._compare(candidate, small, timer, until_s)
+            lost = self._compare(candidate, small, until_s)
             if lost is None:
                 return self._result(candidate, candidate, None, _TOO_SHORT)
             if not lost.is_too_much or not idle:
@@ -319,26 +307,27 @@ class AblationPhase:
         """Sorts variables not shown to be needed by what their absence costs, most last."""
 
         def loss(name: str) -> float:
-            found = self._effects(lacking[name], candidate).at(self._sizes[candidate])
-            return max((e.mean for e in found.by_size.values()), default=0.0)
+            found, sizes = self._effects(lacking[name], candidate), self._sizes[candidate]
+            return max((e.mean for size, e in found.items() if size in sizes), default=0.0)
 
         return sorted(lacking.keys() - judgement.needed, key=lambda name: (loss(name), name))
 
     def _compare(
-        self, candidate: Configuration, small: Configuration, timer: Timer, until_s: float
+        self, candidate: Configuration, small: Configuration, until_s: float
     ) -> Shortfall | None:
         """Makes blocks of the candidate, the smaller one, and that without each variable."""
         parts = self._plan.space.parameter_units(small)
         arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
-        while not self._is_clear(candidate, small) and timer.left() > until_s:
-            if self._is_spent:
+        arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
+        while self._timer.left() > until_s and not self._is_spent:
+            if self._is_clear(candidate, small):
                 break
-            self._block(list(dict.fromkeys(arm for arm in arms if not arm.is_default)), timer)
+            self._block(arms)
         return self._shortfall(candidate, small)
 
-    def _block(self, arms: Sequence[Configuration], timer: Timer) -> None:
+    def _block(self, arms: Sequence[Configuration]) -> None:
         """Makes a block if one fits the rest of the budget."""
-        if not timer.fits(self._session.width * (len(arms) + 1)):
+        if not self._timer.fits(self._session.width * (len(arms) + 1)):
             self._is_spent = True
             return
 
@@ -347,7 +336,7 @@ class AblationPhase:
 
         before = self._runner.blocks
         wanted = repeat_blocks(self._session.width, order)
-        Dispatch(self._session, wanted, Phase.ABLATE, timer).run()
+        Dispatch(self._session, wanted, Phase.ABLATE, self._timer).run()
         self._is_spent = self._runner.blocks == before
 
     def _blocks(self) -> Blocks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
@@ -42,41 +42,36 @@ from commtune.tuner.statistics.pairs import (
 )
 from commtune.tuner.statistics.tails import FailedLaunches, Tail, measure_tail
 
-#: A candidate's points, and the estimates behind them by size.
-Compared = tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]
 #: A candidate is futile if the remaining blocks would show a gain with less than this probability.
 _FUTILITY_BOUND = 0.1
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The results of a confirmation.
+class Compared:
+    """A candidate compared with the default in the same blocks.
 
     Attributes:
-        points: by configuration; for each size one over all machine states (``all``), which has
-            the verdict, and one for each state where there are several.
-        estimates: those of the points over all states, by configuration and size.
-        levels: level of each interval, after correction, by configuration.
-        stopped: why each candidate stopped.
-        tails: slow runs, by configuration and size.
-        failures: failed launches, by configuration.
-        pairs: the pairs that were estimated from, by configuration, size and machine state.
+        points: for each size one over all machine states (``all``), which has the verdict, and
+            one for each state where there are several.
+        estimates: those of the points over all states, by size (bytes).
+        level: level of each interval, after correction.
+        pairs: what was estimated from, by size and machine state.
+        tails: slow runs, by size.
+        failures: failed launches.
+        stopped: why its confirmation ended (see ``stop_reason``).
     """
 
-    points: dict[Configuration, tuple[PointEvidence, ...]]
-    estimates: dict[Configuration, dict[int, Estimate | None]]
-    levels: dict[Configuration, float]
-    stopped: dict[Configuration, str]
-    tails: dict[Configuration, dict[int, Tail]] = field(default_factory=dict)
-    failures: dict[Configuration, FailedLaunches] = field(default_factory=dict)
-    pairs: dict[Configuration, dict[int, dict[str, Pairs]]] = field(
-        default_factory=dict, compare=False
-    )
+    points: tuple[PointEvidence, ...]
+    estimates: Mapping[int, Estimate | None]
+    level: float
+    pairs: Mapping[int, Mapping[str, Pairs]] = field(default_factory=dict, compare=False)
+    tails: Mapping[int, Tail] = field(default_factory=dict)
+    failures: FailedLaunches = field(default_factory=FailedLaunches)
+    stopped: str = ""
 
-    def fails_too_often(self, configuration: Configuration) -> bool:
-        """Whether it fails more often than the default; further runs would not change that."""
-        found = self.failures.get(configuration)
-        return found is not None and found.is_worse
+
+#: The results of a confirmation, by candidate.
+Comparison = Mapping[Configuration, Compared]
 
 
 @dataclass(frozen=True)
@@ -106,21 +101,31 @@ class Rules:
 
 
 def compare_candidate(
-    blocks: Blocks, candidate: Configuration, operation: str, speeds: MachineStates, rules: Rules
+    blocks: Blocks,
+    candidate: Configuration,
+    operation: str,
+    speeds: MachineStates,
+    rules: Rules,
+    sizes: Collection[int] | None = None,
 ) -> Compared:
-    """Compares a candidate with the default; returns its points, and estimates by size."""
+    """Compares a candidate with the default.
+
+    Args:
+        sizes: the sizes (bytes) that anything is stated about; ``None`` for all.
+    """
+    pairs = pair_by_size(blocks, DEFAULT, candidate, speeds)
+    pairs = {size: parts for size, parts in pairs.items() if sizes is None or size in sizes}
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
-    for size, parts in pair_by_size(blocks, DEFAULT, candidate, speeds).items():
+    for size, parts in pairs.items():
         estimates[size] = estimate_pairs([*parts.values()], rules.estimand, rules.spread)
         points += _points(operation, size, parts, estimates[size], rules)
-    if count_failures(blocks, candidate).is_worse:
-        points = [_withhold_gain(point) for point in points]
-    return tuple(points), estimates
-
-
-def _withhold_gain(point: PointEvidence) -> PointEvidence:
-    return replace(point, verdict=Verdict.UNDECIDED) if point.verdict is Verdict.FASTER else point
+    failures = count_failures(blocks, candidate)
+    if failures.is_worse:
+        withheld = {Verdict.FASTER: Verdict.UNDECIDED}
+        points = [replace(p, verdict=withheld.get(p.verdict, p.verdict)) for p in points]
+    tails = _measure_tails(blocks, candidate, speeds)
+    return Compared(tuple(points), estimates, rules.interval_level, pairs, tails, failures)
 
 
 def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
@@ -132,7 +137,7 @@ def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
     return FailedLaunches(len(both), failed, default_failed)
 
 
-def measure_tails(
+def _measure_tails(
     blocks: Blocks, candidate: Configuration, speeds: MachineStates
 ) -> dict[int, Tail]:
     """Counts slow runs of a candidate and of the default, by size in bytes."""
@@ -241,13 +246,8 @@ def stop_reason(
         # A few pairs estimate the noise poorly, so the last candidate goes on.
         return "" if progress.is_alone else "futile"
     # As one environment for all sizes, it has to be shown to do no harm at the other sizes.
-    open_ = any(_may_harm(point, progress.last) for point in undecided)
-    return "" if open_ else "decided"
-
-
-def _may_harm(point: PointEvidence, rules: Rules) -> bool:
-    """Whether the interval leaves open that a configuration is slower beyond the tolerance."""
-    return point.gain.low < 1 - rules.tolerance <= point.gain.high
+    least = 1 - progress.last.tolerance
+    return "" if any(p.gain.low < least <= p.gain.high for p in undecided) else "decided"
 
 
 def _is_futile(estimate: Estimate | None, progress: ConfirmationProgress) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from statistics import median_high
 
 from commtune.campaign.plan import Plan
-from commtune.model import DEFAULT, Configuration, Operation, Phase, PointEvidence, Workload
+from commtune.model import Configuration, Operation, Phase, PointEvidence, Workload
 from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Compared,
@@ -15,9 +16,7 @@ from commtune.tuner.confirmation.comparison import (
     ConfirmationProgress,
     Rules,
     compare_candidate,
-    count_failures,
     is_settled,
-    measure_tails,
     stop_reason,
 )
 from commtune.tuner.execution.dispatch import Dispatch
@@ -33,8 +32,6 @@ from commtune.tuner.statistics.blocks import (
     whole_blocks,
 )
 from commtune.tuner.statistics.evidence import select_operation
-from commtune.tuner.statistics.machine_states import MachineStates
-from commtune.tuner.statistics.pairs import pair_by_size
 
 #: The share by which the budget may be overdrawn for a machine state that lacks pairs.
 _OVERDRAFT = 0.2
@@ -124,8 +121,8 @@ class ConfirmationPhase:
 
     def typical_s(self) -> float:
         """Returns the seconds of the budget that a run takes, from the median run."""
-        walls = sorted(r.wall_s for r in self._runner.evidence.good(Phase.SEARCH))
-        return self._runner.cost() * (walls[len(walls) // 2] if walls else 1.0)
+        walls = [r.wall_s for r in self._runner.evidence.good(Phase.SEARCH)]
+        return self._runner.cost() * (median_high(walls) if walls else 1.0)
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the remaining blocks, look by look; returns the comparison and all looks."""
@@ -196,19 +193,21 @@ class ConfirmationPhase:
         final = self.rules(decision, len(decision.shares) - 1)
         speeds = self._runner.evidence.speeds(anew=True)
         sizes = {c: decision.sizes_of(c, self._plan.workload.sizes) for c in still}
-        found = {c: self._compare(blocks, c, sizes[c], rules, speeds) for c in still}
+        found = {
+            c: compare_candidate(blocks, c, str(operation), speeds, rules, sizes[c]) for c in still
+        }
         stopped: dict[int, str] = {}
         # First those that are decided, since their runs may save another from futility. Then from
         # the last candidate on: the first promises most, so it is the one that stays at the end.
         for only_settled in (True, False):
-            for candidate, (points, estimates) in reversed(found.items()):
+            for candidate, one in reversed(found.items()):
                 mine, end = sizes[candidate], made if last else planned
                 is_alone = len(stopped) == len(still) - 1
                 progress = ConfirmationProgress(mine, final, made, end, is_alone)
-                why = stop_reason(estimates, points, progress)
-                if why and (not only_settled or is_settled(points, mine)):
+                why = stop_reason(one.estimates, one.points, progress)
+                if why and (not only_settled or is_settled(one.points, mine)):
                     stopped[decision.candidates.index(candidate)] = why
-                    self._session.add_confirmed(points)
+                    self._session.add_confirmed(one.points)
             if not last:
                 planned = self._replan_blocks(planned, made, len(still) - len(stopped), timer)
         return Look(made, planned, stopped)
@@ -244,37 +243,16 @@ class ConfirmationPhase:
     def comparison(self, decision: Decision) -> Comparison:
         """Compares all candidates, each with the rules of the look that stopped it."""
         operation = self._plan.workload.operation
-        found = Comparison({}, {}, {}, {})
+        found: dict[Configuration, Compared] = {}
         blocks = self._blocks_since(decision.first_block, Phase.CONFIRM, operation)
         speeds = self._runner.evidence.speeds(anew=True)
         for place, candidate in enumerate(decision.candidates):
             look, why = decision.stop_of(place) or (len(decision.shares) - 1, "budget")
             rules = self.rules(decision, look)
             sizes = decision.sizes_of(candidate, self._plan.workload.sizes)
-            compared = self._compare(blocks, candidate, sizes, rules, speeds)
-            found.points[candidate], found.estimates[candidate] = compared
-            found.tails[candidate] = measure_tails(blocks, candidate, speeds)
-            found.failures[candidate] = count_failures(blocks, candidate)
-            found.pairs[candidate] = pair_by_size(blocks, DEFAULT, candidate, speeds)
-            found.levels[candidate] = rules.interval_level
-            found.stopped[candidate] = why
+            compared = compare_candidate(blocks, candidate, str(operation), speeds, rules, sizes)
+            found[candidate] = replace(compared, stopped=why)
         return found
-
-    def _compare(
-        self,
-        blocks: Blocks,
-        candidate: Configuration,
-        sizes: Collection[int],
-        rules: Rules,
-        speeds: MachineStates,
-    ) -> Compared:
-        """Compares a candidate at its sizes; nothing is stated about the others."""
-        operation = str(self._plan.workload.operation)
-        points, estimates = compare_candidate(blocks, candidate, operation, speeds, rules)
-        return (
-            tuple(point for point in points if point.bytes in sizes),
-            {size: found for size, found in estimates.items() if size in sizes},
-        )
 
     def _blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
         """Returns the whole blocks of a phase from a number on."""
@@ -299,8 +277,8 @@ class ConfirmationPhase:
             blocks = self._blocks_since(decision.first_block, Phase.GUARD, operation)
             speeds = self._runner.evidence.speeds(anew=True)
             for configuration in recommended:
-                points, _ = compare_candidate(blocks, configuration, str(operation), speeds, rules)
-                found[configuration] = found.get(configuration, ()) + points
+                one = compare_candidate(blocks, configuration, str(operation), speeds, rules)
+                found[configuration] = found.get(configuration, ()) + one.points
         return found
 
     def _launches(

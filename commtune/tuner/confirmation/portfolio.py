@@ -221,19 +221,16 @@ class Prospects:
     # Cached, since there may be thousands of configurations.
     @cached_property
     def _mean(self) -> _Table:
-        return self._tabulate([standing.mean for standing in self.standings], 0.0)
+        return np.array([[one.mean[size] for size in self.weights] for one in self.standings])
 
     @cached_property
     def _error(self) -> _Table:
-        return self._tabulate([standing.error for standing in self.standings], 1.0)
-
-    def _tabulate(self, rows: Sequence[Mapping[int, float]], unknown: float) -> _Table:
-        return np.array([[row.get(size, unknown) for size in self.weights] for row in rows])
+        return np.array([[one.error[size] for size in self.weights] for one in self.standings])
 
 
 def lower_end(standing: Standing, size: int) -> float:
     """Returns the log speedup at a size (bytes), less one standard error."""
-    return standing.mean.get(size, -math.inf) - standing.error.get(size, 1.0)
+    return standing.mean[size] - standing.error[size]
 
 
 def find_winners(
@@ -258,7 +255,7 @@ def assign_sizes(
     harmless = [
         one
         for one, found in members.items()
-        if all(found.mean.get(size, -math.inf) >= math.log1p(-tolerance) for size in sizes)
+        if all(found.mean[size] >= math.log1p(-tolerance) for size in sizes)
     ]
     whole = max(harmless, key=lambda one: sum(members[one].mean.values()), default=None)
     shares = {

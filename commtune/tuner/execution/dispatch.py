@@ -100,7 +100,7 @@ class Dispatch:
     def _process_run(self, run: Run) -> None:
         self.session.report(run, self.timer)
         self.session.wait_for_machine(run)
-        if self.session.reruns.take_rerun(run):
+        if self.session.take_rerun(run):
             self._submit((run.configuration,), run.block, run.position)
         else:
             self.tell(run)

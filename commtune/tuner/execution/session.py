@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,15 +12,21 @@ from commtune.campaign.plan import Plan
 from commtune.model import (
     Configuration,
     Execution,
+    Outcome,
     Phase,
     PointEvidence,
     Run,
     Verdict,
 )
-from commtune.tuner.execution.reruns import Reruns
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
+from commtune.tuner.statistics.evidence import is_disturbed
 from commtune.tuner.statistics.machine_states import ALL
+
+#: The most re-runs of one place in a block; and of the campaign, ten plus a share of its runs.
+_MOST_RERUNS, _RERUNS_FLOOR, _RERUNS_SHARE = 2, 10, 0.1
+#: The number of re-runs that are reported.
+_RERUNS_REPORTED = 3
 
 
 class Timer:
@@ -68,6 +75,7 @@ class Session:
     Attributes:
         best_log_gain: the largest log speedup of a single run in the search; for display only.
         confirmed: the point with the highest lower end of the candidates that stopped.
+        reruns: number of runs that were repeated because background load disturbed them.
     """
 
     plan: Plan
@@ -75,10 +83,8 @@ class Session:
     reporter: Reporter
     best_log_gain: float = 0.0
     confirmed: PointEvidence | None = None
-    reruns: Reruns = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reruns = Reruns(self.runner, self.reporter)
+    reruns: int = 0
+    _reruns_of_place: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def timer(self, budget_s: float, phase: Phase, since: int = 0) -> Timer:
         """Makes the timer of a phase, which includes earlier sessions."""
@@ -117,6 +123,30 @@ class Session:
             self.reporter.say(f"waiting {pause_s:.0f} s for the machine: {run.detail}")
             time.sleep(pause_s)
             self.runner.failing.waited_s += pause_s
+
+    def take_rerun(self, run: Run) -> bool:
+        """Decides whether to repeat a run, and counts that; the last run of a place counts.
+
+        The decision considers none of the benchmark's times; the length of the run enters
+        slightly, through the error of the counters (see ``is_disturbed``).
+        """
+        # A job has given its nodes back by now.
+        if self.runner.batches.is_detached or run.outcome is not Outcome.OK:
+            return False
+        evidence, place = self.runner.evidence, (run.block, run.position)
+        most = _RERUNS_FLOOR + _RERUNS_SHARE * len(evidence.runs)
+        if not is_disturbed(run) or evidence.rerun_count >= most:
+            return False
+        if self._reruns_of_place[place] == _MOST_RERUNS:
+            return False
+        self._reruns_of_place[place] += 1
+        self.reruns += 1
+        if self.reruns <= _RERUNS_REPORTED:
+            more = "" if self.reruns < _RERUNS_REPORTED else "; further ones are only counted"
+            self.reporter.say(
+                f"background load used {run.other_load:.0%} of the cores: re-run{more}"
+            )
+        return True
 
     def trace(self, configuration: Configuration) -> Execution | None:
         """Traces what the library does under a configuration; stored, so at most once for each."""

@@ -28,11 +28,17 @@ from commtune.model.conclusion import (
 )
 from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
 from commtune.tuner.effective.canonical import is_credited
-from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
-from commtune.tuner.outcome.displayed_points import overall_points, slower_state
-from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
-from commtune.tuner.statistics.evidence import Cell, Evidence, cell_times
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.ranges import (
+    Range,
+    best_single,
+    find_ranges,
+    list_open_points,
+    overall_of,
+    trade_off,
+)
+from commtune.tuner.statistics.evidence import Cell, Evidence, cell_times, is_disturbed
 from commtune.tuner.statistics.intervals import blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.power import detectable_gain
@@ -168,14 +174,14 @@ def _confirmed(
 ) -> tuple[ConfirmedCandidate, ...]:
     found = []
     for place, candidate in enumerate(decision.candidates):
-        estimates = comparison.estimates[candidate]
+        compared = comparison[candidate]
         asked = rules.interval_level, rules.minimum_gain
         points = tuple(
-            _confirmed_effect(point, more_pairs(estimates[point.bytes], *asked))
-            for point in comparison.points[candidate]
+            _confirmed_effect(point, more_pairs(compared.estimates[point.bytes], *asked))
+            for point in compared.points
         )
-        stopped = comparison.stopped[candidate]
-        found.append(ConfirmedCandidate(candidate, decision.made(place), stopped, points))
+        made = decision.made(place)
+        found.append(ConfirmedCandidate(candidate, made, compared.stopped, points))
     return tuple(found)
 
 
@@ -194,17 +200,16 @@ def _confirmed_effect(point: PointEvidence, more: int | None) -> ConfirmedEffect
 
 def _answers(plan: Plan, comparison: Comparison) -> Answers:
     cut, one = find_ranges(plan, comparison), best_single(plan, comparison)
-    traded = trade_off(plan, comparison, cut, one)
-    whole = None
-    if one is not None:
-        whole = _answer(Range(one, tuple(sorted(plan.workload.sizes))), comparison)
-        whole = replace(whole, weighted_gain=traded.one_mean_gain)
-    ranges = tuple(_answer(part, comparison) for part in cut)
-    return Answers(whole, ranges, traded)
+    whole = Range(one, tuple(sorted(plan.workload.sizes))) if one is not None else None
+    return Answers(
+        one=_answer(whole, comparison) if whole else None,
+        ranges=tuple(_answer(part, comparison) for part in cut),
+        trade_off=trade_off(plan, comparison, cut, one),
+    )
 
 
 def _answer(part: Range, comparison: Comparison) -> Answer:
-    points = overall_points(comparison.points.get(part.configuration, ()))
+    points = overall_of(comparison, part.configuration)
     gains = {size: point.gain.ratio for size, point in points.items() if size in part.sizes}
     return Answer(part.configuration, gains, part.sizes[0], part.sizes[-1])
 
@@ -219,15 +224,15 @@ def detectable_gains(
     """
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
     by_size: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
-    for place, (candidate, estimates) in enumerate(comparison.estimates.items()):
-        points = overall_points(comparison.points[candidate])
+    for place, compared in enumerate(comparison.values()):
+        points = overall_points(compared.points)
         made = decision.made(place)
         # Scaled by blocks, not by pairs: runs in different machine states make no pair.
         times = max(1.0, planned / made) if made else 1.0
-        for size, found in estimates.items():
+        for size, found in compared.estimates.items():
             # Fewer may have met no rare disturbance: nobody knows what they would have found.
             if found is not None and found.pairs >= FEW_PAIRS:
-                strata = [*comparison.pairs.get(candidate, {}).get(size, {}).values()]
+                strata = [*compared.pairs.get(size, {}).values()]
                 gain = detectable_gain(
                     found, rules.interval_level, rules.minimum_gain, times, strata
                 )
@@ -251,25 +256,20 @@ def more_runs(
     found: list[tuple[int, int]] = []
     faster = {
         size
-        for points in comparison.points.values()
-        for size, point in overall_points(points).items()
+        for one in comparison.values()
+        for size, point in overall_points(one.points).items()
         if point.verdict is Verdict.FASTER
     }
-    for place, candidate in enumerate(decision.candidates):
-        if comparison.fails_too_often(candidate):
+    for candidate, point, estimate in list_open_points(comparison, rules.minimum_gain):
+        gain = point.gain
+        if point.bytes in faster or gain.high - 1 > UNINFORMATIVE_GAIN:
             continue
-        for size, point in overall_points(comparison.points[candidate]).items():
-            estimate = comparison.estimates[candidate][size]
-            points = comparison.points[candidate]
-            against = slower_state(size, points, rules.minimum_gain)
-            is_open = point.verdict is Verdict.UNDECIDED and size not in faster and not against
-            is_open = is_open and point.gain.high - 1 <= UNINFORMATIVE_GAIN
-            if estimate is None or not is_open or point.gain.ratio <= 1 + rules.minimum_gain:
-                continue
+        if gain.ratio > 1 + rules.minimum_gain:
             pairs = blocks_to_decide(estimate, level, rules.minimum_gain)
-            blocks = pairs * decision.made(place) / estimate.pairs
+            made = decision.made(decision.candidates.index(candidate))
+            blocks = pairs * made / estimate.pairs
             if math.isfinite(blocks):
-                found.append((math.ceil(blocks), size))
+                found.append((math.ceil(blocks), point.bytes))
     if not found:
         return None
     blocks, size = min(found)

@@ -24,8 +24,15 @@ from commtune.model.effects import VariableEffect
 from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
-from commtune.tuner.outcome.displayed_points import overall_points, slower_state
-from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range_boundaries
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.ranges import (
+    Range,
+    best_single,
+    find_ranges,
+    list_open_points,
+    overall_of,
+    range_boundaries,
+)
 from commtune.tuner.statistics.intervals import (
     Estimate,
     blocks_to_decide,
@@ -139,9 +146,10 @@ def _profile(
         return made
     unproven = ", ".join(made.unproven_variables)
     contribution = f"not shown to contribute: {unproven}" if unproven else ""
-    slow = describe_slow_runs(comparison.tails.get(part.configuration, {}), part.sizes)
+    compared = comparison[part.configuration]
+    slow = describe_slow_runs(compared.tails, part.sizes)
     mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
-    failed = describe_failures(comparison.failures.get(part.configuration))
+    failed = describe_failures(compared.failures)
     suspect = describe_suspect_speedups(points, part.sizes)
     said = (suspect, mean, failed, slow, contribution)
     return replace(made, note="; ".join(filter(None, said)))
@@ -159,19 +167,20 @@ def _contributions(
 
 def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:
     """Returns the level of a profile's intervals; for the default, the lowest of candidates."""
-    if configuration in comparison.levels:
-        return comparison.levels[configuration]
-    count = max(1, len(comparison.points)) * len(plan.workload.sizes)
-    return min(comparison.levels.values(), default=corrected_level(plan.level, count))
+    if configuration in comparison:
+        return comparison[configuration].level
+    lowest = min((one.level for one in comparison.values()), default=None)
+    return lowest or corrected_level(plan.level, len(plan.workload.sizes))
 
 
 def _evidence(comparison: Comparison, part: Range) -> tuple[PointEvidence, ...]:
     """Returns the points behind a profile; for the default, those with the highest upper ends."""
     if not part.configuration.is_default:
-        return comparison.points[part.configuration]
+        return comparison[part.configuration].points
     found: list[PointEvidence] = []
     for size in part.sizes:
-        candidates = [c for c in comparison.points.values() if any(p.bytes == size for p in c)]
+        every = (one.points for one in comparison.values())
+        candidates = [points for points in every if any(p.bytes == size for p in points)]
         # The candidate with the highest upper end tells which speedup may be hidden.
         most = max(candidates, key=lambda points: _most_open(points, size), default=())
         found += [point for point in most if point.bytes == size]
@@ -190,9 +199,9 @@ def _verdict(part: Range, comparison: Comparison) -> Verdict:
         return Verdict.FASTER
     said = [
         point is not None and point.verdict is Verdict.DEFAULT
-        for points in comparison.points.values()
+        for one in comparison
         for size in part.sizes
-        for point in [overall_points(points).get(size)]
+        for point in [overall_of(comparison, one).get(size)]
     ]
     return Verdict.DEFAULT if said and all(said) else Verdict.UNDECIDED
 
@@ -210,9 +219,9 @@ def _note(
     likely = describe_likely_gains(part.sizes, plan, comparison)
     hidden = describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
     failing = [
-        f"{configuration} is not recommended: {describe_failures(found)}"
-        for configuration, found in comparison.failures.items()
-        if found.is_worse
+        f"{configuration} is not recommended: {describe_failures(one.failures)}"
+        for configuration, one in comparison.items()
+        if one.failures.is_worse
     ]
     return "; ".join(filter(None, (likely, hidden, *failing)))
 
@@ -242,9 +251,9 @@ def describe_suspect_speedups(points: Sequence[PointEvidence], sizes: Collection
     return f"{_SUSPECT:.0f}x or more at {at}: see whether the benchmark still does its work"
 
 
-def describe_failures(found: FailedLaunches | None) -> str:
+def describe_failures(found: FailedLaunches) -> str:
     """Describes failed launches; empty if there are no more than the default's."""
-    if found is None or found.failed <= found.default_failed:
+    if found.failed <= found.default_failed:
         return ""
     return f"{found.failed} of {found.launches} launches failed (default: {found.default_failed})"
 
@@ -327,18 +336,11 @@ def _find_likely(
     # A further confirmation begins with fresh blocks, and has the next share of the error rate.
     share = error_share(1) * CONFIRMATION_SHARES[-1]
     level = corrected_level(1 - (1 - plan.level) * share, len(plan.workload.sizes))
-    for configuration, points in comparison.points.items():
-        if comparison.fails_too_often(configuration):
-            continue
-        for size, point in overall_points(points).items():
-            estimate = comparison.estimates.get(configuration, {}).get(size)
-            # A gain that a machine state vetoes isn't likely.
-            against = slower_state(size, points, plan.minimum_gain)
-            is_open = point.verdict is Verdict.UNDECIDED and not point.gain.is_too_noisy
-            is_open = is_open and size in sizes and against is None
-            if is_open and estimate is not None and _is_likely(estimate, plan.minimum_gain):
-                pairs = blocks_to_decide(estimate, level, plan.minimum_gain)
-                yield point, configuration, 2 * pairs
+    for configuration, point, estimate in list_open_points(comparison, plan.minimum_gain):
+        is_open = point.bytes in sizes and not point.gain.is_too_noisy
+        if is_open and _is_likely(estimate, plan.minimum_gain):
+            pairs = blocks_to_decide(estimate, level, plan.minimum_gain)
+            yield point, configuration, 2 * pairs
 
 
 def _is_likely(estimate: Estimate, minimum_gain: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +12,8 @@ from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, PointEvidence, 
 from commtune.model.conclusion import TradeOff
 from commtune.model.profile import BoundarySide, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.displayed_points import overall_points, slower_state
+from commtune.tuner.statistics.intervals import Estimate
 from commtune.tuner.statistics.machine_states import ALL
 
 #: A configuration within this share of the best at a size counts as equal.
@@ -25,6 +26,30 @@ class Range:
 
     configuration: Configuration
     sizes: tuple[int, ...]
+
+
+def overall_of(
+    comparison: Comparison, configuration: Configuration | None
+) -> dict[int, PointEvidence]:
+    """Returns a configuration's points over all machine states by size; none for the default."""
+    found = comparison.get(configuration) if configuration is not None else None
+    return overall_points(found.points) if found is not None else {}
+
+
+def list_open_points(
+    comparison: Comparison, minimum_gain: float
+) -> Iterator[tuple[Configuration, PointEvidence, Estimate]]:
+    """Yields the points that more runs may decide, with configuration and estimate.
+
+    Those are inconclusive, no machine state vetoes a gain, and the configuration does not fail
+    more often than the default: further runs would not change that.
+    """
+    for configuration, one in comparison.items():
+        for size, point in overall_points(one.points).items():
+            estimate = one.estimates.get(size)
+            is_open = point.verdict is Verdict.UNDECIDED and not one.failures.is_worse
+            if is_open and estimate and not slower_state(size, one.points, minimum_gain):
+                yield configuration, point, estimate
 
 
 def find_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
@@ -71,7 +96,7 @@ def _usable(
             or (here == {DEFAULT} and _is_neutral(configuration, size, comparison, plan))
             for here, size in zip(good, sizes, strict=True)
         )
-        points = overall_points(comparison.points.get(configuration, ()))
+        points = overall_of(comparison, configuration)
         gain = math.fsum(math.log(points[size].gain.ratio) for size in sizes if size in points)
         # Small losses at sizes in the middle may add up to more than the gains.
         if fits and (configuration.is_default or gain > 0):
@@ -83,7 +108,7 @@ def _is_neutral(
     configuration: Configuration, size: int, comparison: Comparison, plan: Plan
 ) -> bool:
     """Whether a configuration is shown neither harmful nor slower at a size without a gain."""
-    point = overall_points(comparison.points.get(configuration, ())).get(size)
+    point = overall_of(comparison, configuration).get(size)
     harmless = is_unharmed(configuration, (size,), comparison, plan.tolerance)
     return harmless and point is not None and point.gain.high >= 1
 
@@ -95,7 +120,7 @@ def is_unharmed(
 
     Nor may it look slower than that in a machine state with five pairs.
     """
-    known = comparison.points.get(configuration, ())
+    known = comparison[configuration].points if configuration in comparison else ()
     points = overall_points(known)
     hurt = {
         p.bytes
@@ -115,8 +140,9 @@ def find_good(size: int, comparison: Comparison) -> set[Configuration]:
     """
     faster = {
         configuration: point.gain.ratio
-        for configuration, points in comparison.points.items()
-        if (point := overall_points(points).get(size)) and point.verdict is Verdict.FASTER
+        for configuration in comparison
+        if (point := overall_of(comparison, configuration).get(size))
+        and point.verdict is Verdict.FASTER
     }
     best = max(faster.values(), default=0.0)
     return {c for c, ratio in faster.items() if ratio * (1 + _NEARLY) >= best} or {DEFAULT}
@@ -132,8 +158,8 @@ def _smallest(gains: Mapping[Configuration, float]) -> Configuration:
 def best_single(plan: Plan, comparison: Comparison) -> Configuration | None:
     """Finds the one environment: it saves most, and is nowhere slower than the tolerance."""
     found: dict[Configuration, float] = {}
-    for configuration, points in comparison.points.items():
-        sound = overall_points(points)
+    for configuration in comparison:
+        sound = overall_of(comparison, configuration)
         measured = sound.keys() == set(plan.workload.sizes)
         unharmed = is_unharmed(configuration, tuple(sound), comparison, plan.tolerance)
         faster = any(p.verdict is Verdict.FASTER for p in sound.values())
@@ -177,9 +203,9 @@ def trade_off(
     """Compares one environment for all sizes with one for each size range."""
     ranged = {size: 1.0 for part in cut for size in part.sizes}
     for part in cut:
-        points = overall_points(comparison.points.get(part.configuration, ()))
+        points = overall_of(comparison, part.configuration)
         ranged.update({s: points[s].gain.ratio for s in part.sizes if s in points})
-    sound = overall_points(comparison.points.get(one, ())) if one is not None else {}
+    sound = overall_of(comparison, one)
     single = {size: point.gain.ratio for size, point in sound.items()}
     return TradeOff(
         weighted=bool(plan.messages),
@@ -194,8 +220,8 @@ def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) ->
     ratios = {size: gains.get(size, 1.0) for size in plan.workload.sizes}
     default_s = {
         size: point.default_s
-        for points in comparison.points.values()
-        for size, point in overall_points(points).items()
+        for one in comparison.values()
+        for size, point in overall_points(one.points).items()
     }
     measured = default_s.keys() >= ratios.keys()
     return math.exp(_mean_gain(ratios, default_s, plan.messages if measured else {}))
@@ -208,7 +234,7 @@ def range_boundaries(cut: Sequence[Range], comparison: Comparison) -> list[Range
         sides = []
         for size in (left.sizes[-1], right.sizes[0]):
             for configuration in dict.fromkeys((left.configuration, right.configuration)):
-                point = overall_points(comparison.points.get(configuration, ())).get(size)
+                point = overall_of(comparison, configuration).get(size)
                 if point is not None:
                     side = BoundarySide(
                         bytes=size, configuration=configuration, **vars(point.gain)

@@ -15,12 +15,11 @@ from commtune.formatting import format_count
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.machine_faults import blames_machine
-from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.execution.session import Session
 from commtune.tuner.search import pooling
-from commtune.tuner.search.failures import Item
 from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
 from commtune.tuner.search.model import TableModel
-from commtune.tuner.search.proposals import Search
+from commtune.tuner.search.proposals import Item, Search
 from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import SpeedupReader, Speedups, Standing
 from commtune.tuner.search.strategies import make_strategy
@@ -95,35 +94,32 @@ class SearchPhase:
     def run(self) -> None:
         """Spends the rest of the search's budget."""
         budget_s = self._plan.budget.search_s
-        timer = self._session.timer(budget_s, Phase.SEARCH)
-        self._first_defaults(timer)
+        self._timer = self._session.timer(budget_s, Phase.SEARCH)
+        self._first_defaults()
         self.load_search()
         if self._session.is_oversubscribed():
             self._session.reporter.say(
                 "more ranks than cores: no profile can be made, so the search ends here"
             )
             return
-        self._try_first(timer)
+        self._try_first()
         lost = [c for c in self._runner.unmeasured() if not c.is_default]
         taken_back = [c for c in self._repeat if self._repeats[c]]
         self._repeat = [*dict.fromkeys([*taken_back, *lost])]
         self._exhausted = False
-        self._dispatch(partial(self._search_block, timer), timer)
-        self._repeat_finalists(timer)
+        self._dispatch(self._search_block)
+        self._repeat_finalists()
 
-    def _dispatch(
-        self, next_block: NextBlock, timer: Timer, tell: Callable[[Run], None] | None = None
-    ) -> None:
-        Dispatch(
-            self._session, next_block, Phase.SEARCH, timer, tell or self._tell, planned=False
-        ).run()
+    def _dispatch(self, next_block: NextBlock, tell: Callable[[Run], None] | None = None) -> None:
+        told, phase, timer = tell or self._tell, Phase.SEARCH, self._timer
+        Dispatch(self._session, next_block, phase, timer, told, planned=False).run()
 
     def load_search(self) -> None:
         """Makes the search, and replays all stored runs into it."""
         self._search = self._new_search()
         self._replay_into_search()
 
-    def _first_defaults(self, timer: Timer) -> None:
+    def _first_defaults(self) -> None:
         """Runs the default: the median of four is not affected by cold caches of the first run."""
         runs = [r for r in self._runner.evidence.good(Phase.SEARCH) if r.configuration.is_default]
         is_alone = self._plan.budget.trials == 0
@@ -137,16 +133,16 @@ class SearchPhase:
 
         def next_block() -> Iterable[Configuration] | None:
             share = 1.0 if is_alone else _DEFAULTS_SHARE
-            is_spent = timer.used() > share * timer.budget_s
+            is_spent = self._timer.used() > share * self._timer.budget_s
             # Failed runs don't count: three in a row end the campaign.
             measured = sum(1 for _ in self._runner.evidence.good(Phase.SEARCH))
             is_enough = is_spent and measured >= _FEWEST_DEFAULTS
             return None if is_enough or self._session.is_oversubscribed() else wanted()
 
         # Nobody is told of them: the search, which is made next, reads them from the store.
-        self._dispatch(next_block, timer, lambda _: None)
+        self._dispatch(next_block, lambda _: None)
 
-    def _try_first(self, timer: Timer) -> None:
+    def _try_first(self) -> None:
         """Runs what the user listed and was never measured, whatever is left of the budget."""
         for _ in range(_FIRST_ATTEMPTS):
             known, lost = self._runner.trials, self._runner.unmeasured()
@@ -157,7 +153,7 @@ class SearchPhase:
                 self._runner.new_trial(configuration, Origin.USER)
                 self._search.remember(configuration)
             seed, blocks = self._runner.order_seed, self._runner.blocks
-            self._dispatch(repeat_blocks(1, partial(block_order, untried, seed, blocks)), timer)
+            self._dispatch(repeat_blocks(1, partial(block_order, untried, seed, blocks)))
 
     def _new_search(self) -> Search:
         # A resumed campaign must not propose the same random numbers again.
@@ -202,22 +198,22 @@ class SearchPhase:
         limit = self._plan.budget.trials
         return limit is None or self._runner.searched < limit
 
-    def _search_block(self, timer: Timer) -> Iterable[Configuration] | None:
+    def _search_block(self) -> Iterable[Configuration] | None:
         """Returns the next block of the search, or ``None`` when finalists get the rest."""
-        if timer.left() <= _FINALISTS_SHARE * self._plan.budget.search_s:
+        if self._timer.left() <= _FINALISTS_SHARE * self._plan.budget.search_s:
             return None
-        return self._new_block(timer)
+        return self._new_block()
 
-    def _new_block(self, timer: Timer) -> Iterable[Configuration] | None:
+    def _new_block(self) -> Iterable[Configuration] | None:
         """Returns a block of what is worth most, while there is time and something to try."""
         has_new = self._trials_left() and not self._exhausted
-        if timer.left() <= 0 or not (self._repeat or has_new):
+        if self._timer.left() <= 0 or not (self._repeat or has_new):
             return None
         seed = f"{self._runner.order_seed}:{self._runner.blocks}"
         place = random.Random(seed).randrange(_SEARCH_BLOCK)
-        return self._fill_block(timer, place)
+        return self._fill_block(place)
 
-    def _fill_block(self, timer: Timer, place: int) -> Iterator[Configuration]:
+    def _fill_block(self, place: int) -> Iterator[Configuration]:
         """Yields new configurations, re-runs that are worth more, and the default."""
         reruns = self._rank_reruns()
         for position in range(_SEARCH_BLOCK):
@@ -227,7 +223,7 @@ class SearchPhase:
                 yield DEFAULT
                 continue
             configuration = None
-            if timer.left() > 0:
+            if self._timer.left() > 0:
                 configuration = self._repeat.pop() if self._repeat else self._choose_next(reruns)
             if configuration is None:
                 self._exhausted = True
@@ -310,18 +306,18 @@ class SearchPhase:
             self._repeats[configuration] += 1
             self._repeat.append(configuration)
 
-    def _repeat_finalists(self, timer: Timer) -> None:
+    def _repeat_finalists(self) -> None:
         """Repeats configurations that may be the best at a size, since single runs are lucky."""
         self._search.leave_out_idle(self.read_speedups(), is_last_test=False)
 
         def next_block() -> Iterable[Configuration] | None:
-            finalists = self._finalists() if timer.left() > 0 else []
+            finalists = self._finalists() if self._timer.left() > 0 else []
             if not finalists:
-                return self._new_block(timer)
+                return self._new_block()
             order = block_order(finalists, self._runner.order_seed, self._runner.blocks)
-            return takewhile(lambda _: timer.left() > 0, order)
+            return takewhile(lambda _: self._timer.left() > 0, order)
 
-        self._dispatch(next_block, timer)
+        self._dispatch(next_block)
 
     def _finalists(self) -> list[Configuration]:
         """Lists halves of the best, leaders by a single run, then the most valuable re-runs."""

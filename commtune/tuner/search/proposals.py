@@ -6,16 +6,88 @@ proposals of the strategy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from commtune.model import DEFAULT, Configuration
-from commtune.tuner.search.failures import Failures, Item
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.strategy import Origin, Proposal, Strategy, active_values
 
 #: The latest failures that ``rebuild`` adds to the model; all count for what is set aside.
 _MOST_FAILED = 100
+
+
+#: A parameter and its value; ``None`` for unset.
+Item = tuple[str, str | None]
+
+
+@dataclass
+class Failures:
+    """Failed assignments, and the values that are set aside for them.
+
+    A value is set aside if two failed assignments share it and no working one has it. Another
+    value may be the cause, so each is tried by itself once (``to_isolate``), and comes back if
+    that works. Failures count only where the default works: those of a session in which it then
+    fails are withdrawn.
+
+    Attributes:
+        proven: values that worked in some run.
+        aside: values that are not proposed.
+    """
+
+    proven: set[Item] = field(default_factory=set)
+    aside: set[Item] = field(default_factory=set)
+    to_isolate: list[Item] = field(default_factory=list)
+    #: Failed assignments, each with its session.
+    _told: list[tuple[dict[str, str | None], str]] = field(default_factory=list)
+    #: Sessions in which the last run of the default failed.
+    _doubted: set[str] = field(default_factory=set)
+
+    @property
+    def failed(self) -> list[dict[str, str | None]]:
+        """The assignments that failed, in order."""
+        return [failed for failed, _ in self._told]
+
+    def add_success(self, assignment: Mapping[str, str | None]) -> set[Item]:
+        """Adds a run that worked; returns the values that come back for it."""
+        self.proven.update(assignment.items())
+        cleared = self.aside & self.proven
+        self.aside -= cleared
+        return cleared
+
+    def add_failure(self, assignment: Mapping[str, str | None], session: str) -> set[Item]:
+        """Adds a failure; returns the values newly set aside."""
+        self._told.append((dict(assignment), session))
+        suspects = self._suspects() - self.aside
+        self.aside |= suspects
+        self.to_isolate += sorted(suspects, key=str)
+        return suspects
+
+    def trust_session(self, session: str) -> None:
+        """Makes further failures of a session count again, after the default worked there."""
+        self._doubted.discard(session)
+
+    def withdraw_failures(self, session: str) -> list[dict[str, str | None]]:
+        """Removes the failures of a session in which the default failed; returns them."""
+        self._doubted.add(session)
+        withdrawn = [failed for failed, where in self._told if where == session]
+        self._told = [one for one in self._told if one[1] != session]
+        self.aside &= self._suspects()
+        return withdrawn
+
+    def is_doubted(self, session: str) -> bool:
+        """Whether the last run of the default failed in a session, so no failure counts there."""
+        return session in self._doubted
+
+    def _suspects(self) -> set[Item]:
+        counted = Counter(item for failed in self.failed for item in failed.items())
+        return {item for item, n in counted.items() if n >= 2} - self.proven
+
+    def excludes(self, assignment: Mapping[str, str | None]) -> bool:
+        """Whether a configuration holds a value that was set aside."""
+        return not self.aside.isdisjoint(assignment.items())
 
 
 class Search:

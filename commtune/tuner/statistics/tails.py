@@ -53,9 +53,9 @@ class Tail:
 class FailedLaunches:
     """Launches of a candidate and of the default, in the same blocks, that failed."""
 
-    launches: int
-    failed: int
-    default_failed: int
+    launches: int = 0
+    failed: int = 0
+    default_failed: int = 0
 
     @property
     def is_worse(self) -> bool:

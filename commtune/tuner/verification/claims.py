@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from commtune.errors import UserError
 from commtune.model import (
@@ -22,10 +21,14 @@ from commtune.model import (
     Verdict,
     VerificationVerdict,
 )
-from commtune.tuner.confirmation.comparison import Rules, compare_candidate, more_pairs
+from commtune.tuner.confirmation.comparison import (
+    Compared,
+    Rules,
+    compare_candidate,
+    more_pairs,
+)
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.blocks import Blocks
-from commtune.tuner.statistics.intervals import Estimate
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
 #: The shares of machine states count as different if one differs by more than this.
@@ -83,11 +86,12 @@ class Claim:
                 hint="confirm again with more blocks: 'commtune tune' with a larger --confirm\n"
                 "(in a campaign file: a larger 'confirmation' under 'budget')",
             )
+        states = [p for p in points if p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS]
         return cls(
             configuration=profile.configuration,
             operation=profile.operation,
             stated=stated,
-            by_speed={size: _speeds_of(points, size) for size in stated},
+            by_speed={n: {p.speed: p for p in states if p.bytes == n} for n in stated},
             promised=tuple(size for size in inside if size not in stated),
         )
 
@@ -110,17 +114,12 @@ class Claim:
         gains = [(share, then[speed].gain) for speed, share in shares.items()]
         return _mean_interval(gains, self.stated[size].gain.pairs)
 
-    def judge_blocks(self, blocks: Blocks, speeds: MachineStates, rules: Rules) -> JudgedBlocks:
-        """Judges every size of the claim by fresh blocks."""
-        points, estimates = compare_candidate(
-            blocks, self.configuration, self.operation, speeds, rules
-        )
-        today = {p.bytes: p for p in points if p.speed == ALL}
-        sizes = tuple(
-            _judge_size(self, size, today.get(size), points, estimates.get(size), rules)
-            for size in self.sizes
-        )
-        return JudgedBlocks(sizes, points, estimates)
+    def judge_blocks(
+        self, blocks: Blocks, speeds: MachineStates, rules: Rules
+    ) -> tuple[tuple[SizeVerification, ...], Compared]:
+        """Judges every size of the claim by fresh blocks; returns also what these showed."""
+        found = compare_candidate(blocks, self.configuration, self.operation, speeds, rules)
+        return tuple(_judge_size(self, size, found, rules) for size in self.sizes), found
 
 
 @dataclass(frozen=True)
@@ -139,22 +138,6 @@ class SizeVerification:
     stated: Interval | None
     point: PointEvidence | None
     more: int | None = None
-
-
-class JudgedBlocks(NamedTuple):
-    """The verdicts of fresh blocks on a claim, with their points and estimates by size."""
-
-    sizes: tuple[SizeVerification, ...]
-    points: tuple[PointEvidence, ...]
-    estimates: Mapping[int, Estimate | None]
-
-
-def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvidence]:
-    return {
-        p.speed: p
-        for p in points
-        if p.bytes == size and p.speed != ALL and p.gain.pairs >= FEWEST_PAIRS
-    }
 
 
 def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Interval:
@@ -196,15 +179,9 @@ def _judge_promised(today: Interval, tolerance: float) -> VerificationVerdict:
     )
 
 
-def _judge_size(
-    claim: Claim,
-    size: int,
-    point: PointEvidence | None,
-    points: Sequence[PointEvidence],
-    estimate: Estimate | None,
-    rules: Rules,
-) -> SizeVerification:
-    stated = claim.stated_today(size, points)
+def _judge_size(claim: Claim, size: int, today: Compared, rules: Rules) -> SizeVerification:
+    stated = claim.stated_today(size, today.points)
+    point = next((p for p in today.points if p.bytes == size and p.speed == ALL), None)
     if point is None:
         return SizeVerification(size, VerificationVerdict.UNDECIDED, stated, None)
     if stated is None:
@@ -215,7 +192,7 @@ def _judge_size(
             finding = VerificationVerdict.UNDECIDED
     is_open = finding is VerificationVerdict.UNDECIDED
     least = -rules.tolerance if stated is None else rules.minimum_gain
-    more = more_pairs(estimate, rules.interval_level, least) if is_open else None
+    more = more_pairs(today.estimates[size], rules.interval_level, least) if is_open else None
     return SizeVerification(size, finding, stated, point, more)
 
 
@@ -234,13 +211,11 @@ def judge_profile(sizes: Sequence[SizeVerification], rules: Rules) -> Verificati
         return VerificationVerdict.WORSE
     claimed = [size for size in sizes if size.stated is not None]
     found, together = {size.finding for size in claimed}, _judge_together(claimed, rules)
-    still = bool(found & {VerificationVerdict.HOLDS, VerificationVerdict.WEAKER})
-    if not still and together in (VerificationVerdict.GONE, VerificationVerdict.WORSE):
+    still = {VerificationVerdict.HOLDS, VerificationVerdict.WEAKER}
+    less = {VerificationVerdict.WEAKER, VerificationVerdict.GONE, VerificationVerdict.WORSE}
+    if not found & still and together in less - still:
         return together
-    less = bool(found & {VerificationVerdict.WEAKER, VerificationVerdict.GONE}) or together in (
-        VerificationVerdict.WEAKER, VerificationVerdict.GONE, VerificationVerdict.WORSE
-    )  # fmt: skip
-    if less and (still or together in (VerificationVerdict.HOLDS, VerificationVerdict.WEAKER)):
+    if {*found, together} & less and {*found, together} & still:
         return VerificationVerdict.WEAKER
     holds = together is VerificationVerdict.HOLDS and not any(
         _looks_harmful(s, rules) for s in sizes

@@ -179,7 +179,7 @@ class PairwiseComparison:
             estimand=self.estimand,
             speeds=speeds,
             oversubscribed=self._session.is_oversubscribed(),
-            repeats=self._session.reruns.count,
+            repeats=self._session.reruns,
             lost=Counter(run.outcome for run in evidence.runs if run.outcome.is_lost),
             interrupted=interrupted,
         )

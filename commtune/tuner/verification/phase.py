@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_high
 
 from commtune.errors import AllocationOver
 from commtune.model import (
@@ -22,7 +23,7 @@ from commtune.model import (
     VerificationVerdict,
 )
 from commtune.model.conclusion import Decision
-from commtune.tuner.confirmation.comparison import Rules
+from commtune.tuner.confirmation.comparison import Compared, Rules
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import (
@@ -159,8 +160,8 @@ class VerifyPhase:
     def run_s(self) -> float:
         """Returns the wall seconds of a median run."""
         ours = self._runner.evidence.good(Phase.VERIFY)
-        walls = sorted(r.wall_s for r in [*self._known.good(*EARLIER), *ours])
-        return walls[len(walls) // 2] if walls else 1.0
+        walls = [r.wall_s for r in [*self._known.good(*EARLIER), *ours]]
+        return median_high(walls) if walls else 1.0
 
     def _run_looks(self) -> str:
         last = len(self._decision.shares) - 1
@@ -172,7 +173,7 @@ class VerifyPhase:
                 self._look = last
             if self._look == last:
                 return "time"
-            if claims.is_clear(self._judged().sizes, self._rules()):
+            if claims.is_clear(self._judge()[0], self._rules()):
                 return "clear"
             self._planned = self._made() + self._affordable()
             self._look += 1
@@ -238,22 +239,22 @@ class VerifyPhase:
         earlier = self._known.canaries(*EARLIER)
         return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
 
-    def _judged(self) -> claims.JudgedBlocks:
+    def _judge(self) -> tuple[tuple[claims.SizeVerification, ...], Compared]:
         return self._claim.judge_blocks(self._blocks(), self._speeds(), self._rules())
 
     def _verification(self, stopped: str) -> Verification:
-        judged = self._judged()
+        sizes, compared = self._judge()
         failed = [run for run in self._tuned() if run.outcome is not Outcome.OK]
         last = failed[-1] if failed else None
-        finding, speeds = claims.judge_profile(judged.sizes, self._rules()), self._speeds()
+        finding, speeds = claims.judge_profile(sizes, self._rules()), self._speeds()
         if stopped == "failing":
             finding = VerificationVerdict.WORSE
         oversubscribed = any(run.oversubscribed for run in self._fresh())
         return Verification(
             finding=VerificationVerdict.UNDECIDED if oversubscribed else finding,
-            sizes=judged.sizes,
-            points=judged.points,
-            level=self._rules().interval_level,
+            sizes=sizes,
+            points=compared.points,
+            level=compared.level,
             blocks=self._made(),
             planned=self._decision.blocks,
             stopped=stopped,

@@ -17,7 +17,7 @@ from commtune.model import (
     Run,
     SizeTime,
 )
-from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.confirmation.comparison import Compared, Comparison
 from commtune.tuner.statistics.intervals import judge_interval
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -96,9 +96,7 @@ def point(
 
 def comparison(points: Mapping[Configuration, Sequence[PointEvidence]]) -> Comparison:
     """A comparison of which only the points are known."""
-    return Comparison(
-        {configuration: tuple(found) for configuration, found in points.items()},
-        {configuration: {p.bytes: None for p in found} for configuration, found in points.items()},
-        dict.fromkeys(points, 0.99),
-        dict.fromkeys(points, "decided"),
-    )
+    return {
+        configuration: Compared(tuple(found), {p.bytes: None for p in found}, 0.99)
+        for configuration, found in points.items()
+    }

@@ -120,7 +120,7 @@ class Said:
                            "points": [_plain(p) for p in points]}] if points else [],
             "ablations": [self._ablation()] if faster else [],
             "answers": {
-                "one": {"configuration": dict(TUNED), "gains": gains, "weighted_gain": 1.21}
+                "one": {"configuration": dict(TUNED), "gains": gains}
                 if faster else None,
                 "ranges": ranges,
                 "trade_off": {"one_mean_gain": 1.17, "ranges_mean_gain": 1.2,

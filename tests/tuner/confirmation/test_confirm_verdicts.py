@@ -14,14 +14,13 @@ from commtune.tuner.statistics.machine_states import ALL
 
 
 def test_a_gain_at_one_speed_is_claimed() -> None:
-    points, estimates = compare_candidate(
-        blocks_of(ratios(12, 1.3)), A, "allreduce", ONE_SPEED, RULES
-    )
+    compared = compare_candidate(blocks_of(ratios(12, 1.3)), A, "allreduce", ONE_SPEED, RULES)
+    points = compared.points
     assert [p.speed for p in points] == [ALL]
     assert points[0].verdict is Verdict.FASTER
     assert points[0].gain.low < 1.3 < points[0].gain.high
     assert points[0].gain.pairs == 12
-    found = estimates[SIZE]
+    found = compared.estimates[SIZE]
     assert found is not None
     assert math.exp(found.mean) == points[0].gain.ratio
 
@@ -31,7 +30,7 @@ def test_a_machine_speed_at_which_it_is_slower_blocks_the_claim() -> None:
     good = [*fast, *blocks_of(ratios(8, 1.0), SLOW_S)]
     bad = [*fast, *blocks_of(ratios(8, 0.97), SLOW_S)]
     for blocks, expected in ((good, Verdict.FASTER), (bad, Verdict.UNDECIDED)):
-        points, _ = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES)
+        points = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES).points
         assert [p.speed for p in points] == [ALL, "fast", "slow"]
         assert points[0].gain.low > 1.02
         assert points[0].verdict is expected
@@ -49,14 +48,14 @@ def test_few_pairs_at_a_speed_only_warn_beyond_the_tolerance(
     slow: list[float], expected: Verdict
 ) -> None:
     blocks = [*blocks_of(ratios(30, 1.3), FAST_S), *blocks_of(slow, SLOW_S)]
-    points, _ = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES)
+    points = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES).points
     assert overall(points).verdict is expected
 
 
 def test_a_single_pair_at_a_speed_is_told_as_it_was() -> None:
     """It proves nothing, so its interval reaches everywhere; its ratio is no invention."""
     blocks = [*blocks_of(ratios(30, 1.3), FAST_S), *blocks_of([0.5], SLOW_S)]
-    points, _ = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES)
+    points = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES).points
     (slow,) = [p for p in points if p.speed == "slow"]
     assert slow.gain == Interval(slow.gain.ratio, 0.0, math.inf, 1)
     assert slow.gain.ratio == pytest.approx(0.5)
@@ -67,7 +66,7 @@ def test_a_single_pair_at_a_speed_is_told_as_it_was() -> None:
 def test_the_verdict_over_all_speeds_combines_them_by_their_shares() -> None:
     fast, slow = ratios(20, 1.1, 0.005, seed=2), ratios(10, 1.4, 0.005, seed=3)
     blocks = [*blocks_of(fast, FAST_S), *blocks_of(slow, SLOW_S)]
-    points, _ = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES)
+    points = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES).points
     expected = math.exp((20 * math.log(1.1) + 10 * math.log(1.4)) / 30)
     assert overall(points).gain.ratio == pytest.approx(expected, rel=0.01)
     assert overall(points).gain.pairs == 30
@@ -76,7 +75,7 @@ def test_the_verdict_over_all_speeds_combines_them_by_their_shares() -> None:
 
 def test_a_single_pair_does_not_warn() -> None:
     blocks = [*blocks_of(ratios(30, 1.3), FAST_S), *blocks_of([0.9], SLOW_S)]
-    points, _ = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES)
+    points = compare_candidate(blocks, A, "allreduce", TWO_SPEEDS, RULES).points
     assert overall(points).verdict is Verdict.FASTER
 
 
@@ -85,17 +84,18 @@ def test_speeds_do_not_add_to_the_noise() -> None:
     found = ratios(30, 1.05)
     fast = blocks_of(found[:20], FAST_S)
     slow = [block({SIZE: 3.0}, {A: {SIZE: 3 / r}}, canary_s=SLOW_S) for r in found[20:]]
-    points, _ = compare_candidate([*fast, *slow], A, "allreduce", TWO_SPEEDS, RULES)
-    alone, _ = compare_candidate(blocks_of(found), A, "allreduce", ONE_SPEED, RULES)
+    points = compare_candidate([*fast, *slow], A, "allreduce", TWO_SPEEDS, RULES).points
+    alone = compare_candidate(blocks_of(found), A, "allreduce", ONE_SPEED, RULES).points
     wide = overall(points).gain.high / overall(points).gain.low
     assert wide < 1.3 * (alone[0].gain.high / alone[0].gain.low)
 
 
 def test_too_few_pairs_are_never_believed() -> None:
     blocks = blocks_of([1.5] * (FEWEST_PAIRS - 1))
-    points, _ = compare_candidate(blocks, A, "allreduce", ONE_SPEED, RULES)
+    points = compare_candidate(blocks, A, "allreduce", ONE_SPEED, RULES).points
     assert points[0].verdict is Verdict.UNDECIDED
 
 
 def test_a_candidate_that_never_worked_has_no_points() -> None:
-    assert compare_candidate(blocks_of([1.0] * 9), B, "allreduce", ONE_SPEED, RULES) == ((), {})
+    nothing = compare_candidate(blocks_of([1.0] * 9), B, "allreduce", ONE_SPEED, RULES)
+    assert (nothing.points, nothing.estimates) == ((), {})

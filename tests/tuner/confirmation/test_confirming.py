@@ -59,7 +59,7 @@ def test_a_gain_that_comes_with_slow_runs_says_so() -> None:
     assert all(
         re.match(r"more slow runs .*; at .*, \d+ of \d+ took", one.note) for one in recommended
     )
-    assert all(tail.mean_ratio < 1 for tail in comparison.tails[A].values())
+    assert all(tail.mean_ratio < 1 for tail in comparison[A].tails.values())
 
 
 # Looks
@@ -80,8 +80,8 @@ def test_what_is_plain_ends_at_the_first_look_and_its_runs_go_to_the_others() ->
     assert count[C] == decision.looks[-1].made
     # What the two would have taken is used, and no more than that.
     assert 0.9 * 16 * 4 <= len(made.store.stored) <= 16 * 4 + 2
-    assert {p.verdict for p in comparison.points[A]} == {Verdict.FASTER}
-    assert {p.verdict for p in comparison.points[B]} == {Verdict.DEFAULT}
+    assert {p.verdict for p in comparison[A].points} == {Verdict.FASTER}
+    assert {p.verdict for p in comparison[B].points} == {Verdict.DEFAULT}
 
 
 class _Kept(QuietReporter):
@@ -104,7 +104,7 @@ def test_progress_tells_the_surest_speedup_of_those_that_are_through() -> None:
     known = kept.told[-1].confirmed
     assert known is not None
     assert known.gain.low == max(
-        point.gain.low for point in comparison.points[A] if point.speed == ALL
+        point.gain.low for point in comparison[A].points if point.speed == ALL
     )
 
 
@@ -122,15 +122,15 @@ def test_of_what_gains_nothing_all_but_the_first_are_given_up_early() -> None:
     made = Confirmation(SimulatedBenchmark(noise("normal", 1), simulated.null), (A, B, C), 50)
     comparison, decision = made.run()
     assert decision.looks[0].stopped == {1: "futile", 2: "futile"}
-    assert comparison.stopped[A] in ("budget", "decided")
+    assert comparison[A].stopped in ("budget", "decided")
     assert runs_of(made.store)[A] > 50
 
 
 def test_all_looks_are_made_where_it_stays_unclear() -> None:
     comparison, decision = confirmed(noise("normal", 4), gains(a=1.065), (A,), blocks=16)
     assert [look.made for look in decision.looks] == [7, 12, 16]
-    assert comparison.stopped[A] in ("budget", "decided")
-    assert comparison.levels[A] == pytest.approx(1 - 0.05 * 0.8 * 0.9 / len(SIZES))
+    assert comparison[A].stopped in ("budget", "decided")
+    assert comparison[A].level == pytest.approx(1 - 0.05 * 0.8 * 0.9 / len(SIZES))
 
 
 def test_the_level_is_that_of_the_look_at_which_a_candidate_ended() -> None:
@@ -139,14 +139,14 @@ def test_the_level_is_that_of_the_look_at_which_a_candidate_ended() -> None:
     assert decision.stop_of(1) is not None
     share = decision.shares[decision.stop_of(1)[0]]  # type: ignore[index]  # just asserted
     cells = 2 * len(SIZES)
-    assert comparison.levels[A] == pytest.approx(1 - 0.05 * 0.8 * 0.02 / cells)
-    assert comparison.levels[B] == pytest.approx(1 - 0.05 * share / cells)
+    assert comparison[A].level == pytest.approx(1 - 0.05 * 0.8 * 0.02 / cells)
+    assert comparison[B].level == pytest.approx(1 - 0.05 * share / cells)
 
 
 def test_without_candidates_nothing_runs() -> None:
     made = Confirmation(SimulatedBenchmark(noise("normal", 1), simulated.null), ())
     comparison, decision = made.run()
-    assert (decision.blocks, decision.looks, comparison.points) == (0, (), {})
+    assert (decision.blocks, decision.looks, comparison) == (0, (), {})
     assert made.store.stored == []
 
 
@@ -161,9 +161,9 @@ def test_a_candidate_that_always_fails_ends_the_confirmation_all_the_same() -> N
 
     made = Confirmation(Failing(noise("normal", 1), gains(a=1.5)))
     comparison, _ = made.run()
-    assert comparison.points[B] == ()
-    assert comparison.stopped[B] == "futile"
-    assert {p.verdict for p in comparison.points[A]} == {Verdict.FASTER}
+    assert comparison[B].points == ()
+    assert comparison[B].stopped == "futile"
+    assert {p.verdict for p in comparison[A].points} == {Verdict.FASTER}
     assert runs_of(made.store)[B] == 7
 
 
@@ -176,7 +176,7 @@ def given_up(seed: int, *ratios: float) -> bool:
         return -logs.get(configuration, 0.0)
 
     comparison, _ = confirmed(noise("normal", seed), effect, FOUR, blocks=24)
-    return comparison.stopped[FOUR[-1]] == "futile"
+    return comparison[FOUR[-1]].stopped == "futile"
 
 
 def test_what_some_candidates_free_saves_another_from_being_given_up() -> None:
@@ -225,8 +225,8 @@ def tally(
         comparison, _ = confirmed(noise(kind, seed), effect, seed=seed, **more)
         overall = [
             (truths.get(c, 1.0), p)
-            for c, points in comparison.points.items()
-            for p in points
+            for c, one in comparison.items()
+            for p in one.points
             if p.speed == ALL
         ]
         claims += any(p.verdict is Verdict.FASTER for _, p in overall)

@@ -18,12 +18,11 @@ from commtune.model import DEFAULT, Configuration, Operation, Outcome, Phase, Wo
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore
-from commtune.tuner.execution.reruns import DISTURBED
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.conclusion import time_spent
 from commtune.tuner.statistics.blocks import whole_blocks
-from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.evidence import DISTURBED, Evidence
 
 SPACE = made_up_space("""
   - {name: V, kind: integer, range: [1, 9], source: made up}

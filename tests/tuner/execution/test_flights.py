@@ -25,7 +25,8 @@ from commtune.tuner.ports import Batches
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.standings import SpeedupReader, Speedups
-from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
+from commtune.tuner.search.strategies import make_strategy
+from commtune.tuner.search.strategies.strategy import DEFAULT_STRATEGY
 
 SPACE = made_up_space("""
   - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}

@@ -36,7 +36,7 @@ from commtune.model import (
 )
 from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, Look, error_share
 from commtune.tuner.campaign import Campaign, CampaignResult
-from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_candidate
+from commtune.tuner.confirmation.comparison import Compared, Rules, compare_candidate
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.outcome.conclusion import (
@@ -173,8 +173,8 @@ def concluded(
     **more: Any,
 ) -> dict[str, Any]:
     """The conclusion of one candidate's blocks."""
-    points, estimates = compare_candidate(blocks, A, "allreduce", speeds or MachineStates(), RULES)
-    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    compared = compare_candidate(blocks, A, "allreduce", speeds or MachineStates(), RULES)
+    comparison = {A: replace(compared, stopped="budget")}
     decision = looked(len(blocks), len(blocks))
     found = draw_conclusion(
         PLAN,
@@ -234,10 +234,10 @@ def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
     # No two are equal, as of equal ones rounding would be a part of the error.
     spread = [(0.02 + 1e-6 * n) * (-1) ** n for n in range(20)]
     blocks = ratios([math.exp(x) for x in spread])
-    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), rules)
-    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    compared = compare_candidate(blocks, A, "allreduce", MachineStates(), rules)
+    comparison = {A: replace(compared, pairs={})}
     found = detectable_gains(looked(20, 20), comparison, rules)
-    estimate = estimates[8]
+    estimate = compared.estimates[8]
     assert estimate is not None
     expected = detectable_gain(estimate, rules.interval_level, 0.02)
     assert found[8] == pytest.approx(expected)
@@ -249,9 +249,10 @@ def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
 def test_what_rounding_hides_was_not_detectable() -> None:
     # Always 0.40 and 0.39 us: nothing is known of what is between, however many blocks there are.
     blocks = [block({8: 0.40e-6}, {A: {8: 0.39e-6}}) for _ in range(20)]
-    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
-    assert (points[0].verdict, points[0].gain.pairs) == (Verdict.UNDECIDED, 20)
-    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    compared = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
+    point = compared.points[0]
+    assert (point.verdict, point.gain.pairs) == (Verdict.UNDECIDED, 20)
+    comparison = {A: replace(compared, pairs={})}
     assert (
         detectable_gains(looked(20, 20), comparison, RULES)[8] > 0.02 + 0.005 / 0.4 + 0.005 / 0.4
     )
@@ -265,14 +266,12 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
     for candidate, (ratio, spread) in {A: slow, B: (1.0, 0.1)}.items():
         logs = [(spread + 1e-6 * n) * (-1) ** n for n in range(20)]
         blocks = [block({8: 1.0}, {candidate: {8: 1 / (ratio * math.exp(x))}}) for x in logs]
-        made[candidate] = compare_candidate(blocks, candidate, "allreduce", MachineStates(), RULES)
-    points = {candidate: both[0] for candidate, both in made.items()}
-    estimates = {candidate: both[1] for candidate, both in made.items()}
-    assert [points[c][0].verdict for c in (A, B)] == [Verdict.DEFAULT, Verdict.UNDECIDED]
-    comparison = Comparison(points, estimates, {}, {})
+        one = compare_candidate(blocks, candidate, "allreduce", MachineStates(), RULES)
+        made[candidate] = replace(one, pairs={})
+    assert [made[c].points[0].verdict for c in (A, B)] == [Verdict.DEFAULT, Verdict.UNDECIDED]
     looks = (Look(20, 20, {0: "budget", 1: "budget"}),)
-    found = detectable_gains(Decision((A, B), 20, 0, 1.0, looks), comparison, RULES)
-    open_ = estimates[B][8]
+    found = detectable_gains(Decision((A, B), 20, 0, 1.0, looks), made, RULES)
+    open_ = made[B].estimates[8]
     assert open_ is not None
     assert found == {8: detectable_gain(open_, RULES.interval_level, 0.02)}
 
@@ -282,7 +281,7 @@ def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() ->
     rules = replace(RULES, comparisons=24)
     gain = interval_of_ratio(estimate, rules.interval_level)
     point = PointEvidence("allreduce", 8, "all", 1.0, 1.0, gain, Verdict.UNDECIDED)
-    comparison = Comparison({A: (point,)}, {A: {8: estimate}}, {}, {})
+    comparison = {A: Compared((point,), {8: estimate}, 0.95)}
     assert gain.high > 1e6
     assert detectable_gains(looked(20, 20), comparison, rules) == {}
 
@@ -295,8 +294,7 @@ def test_few_pairs_do_not_tell_what_was_detectable(blocks: int, is_stated: bool)
 
 def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     blocks = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12)])
-    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
-    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    comparison = {A: compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)}
     found = more_runs(looked(12, 12), comparison, RULES, 0.5)
     assert found is not None
     assert found.runs > 0 and found.runs % 2 == 0
@@ -304,16 +302,15 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     # A further confirmation with so many pairs of the same kind does decide it.
     enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(found.runs // 2)])
     last = replace(RULES, share=error_share(1) * CONFIRMATION_SHARES[-1])
-    again, _ = compare_candidate(enough, A, "allreduce", MachineStates(), last)
-    assert any(str(p.verdict) == "faster" for p in again)
+    again = compare_candidate(enough, A, "allreduce", MachineStates(), last)
+    assert any(str(p.verdict) == "faster" for p in again.points)
 
 
 def test_no_number_of_runs_is_named_where_nothing_is_known() -> None:
     """Beside the profile's note, which says so, it would be a contradiction."""
     blocks = ratios([0.03, 30.0, 0.05, 40.0, 0.02, 80.0, 50.0])
-    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
-    assert points[0].gain.high > 1 + UNINFORMATIVE_GAIN
-    comparison = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    comparison = {A: compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)}
+    assert comparison[A].points[0].gain.high > 1 + UNINFORMATIVE_GAIN
     assert more_runs(looked(7, 7), comparison, RULES, 0.5) is None
 
 
@@ -374,11 +371,10 @@ def test_only_what_was_not_followed_is_named() -> None:
 def test_a_default_that_is_disturbed_a_thousandfold_confirms_nothing() -> None:
     """Most runs of the default on an overloaded machine take 10 to 100,000 times longer."""
     blocks = ratios([1.5, 9.0, 40.0, 700.0, 9e3, 8e4, 500.0, 2e3, 60.0, 3e4])
-    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
-    (point,) = (one for one in points if one.bytes == 8)
+    compared = {A: compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)}
+    (point,) = (one for one in compared[A].points if one.bytes == 8)
     assert point.gain.low > 1.02 and point.gain.is_too_noisy
     assert point.verdict is Verdict.UNDECIDED
-    compared = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     plan = replace(PLAN, workload=Workload(Operation.ALLREDUCE, (8,)))
     assert list_likely_profiles(plan, compared) == []
     (profile,) = recommend_profiles(plan, compared, {})
@@ -405,7 +401,7 @@ def test_slow_runs_count_in_the_mean(
     ]
     for estimand, expected in ((Estimand.MEDIAN, typical), (Estimand.MEAN, mean)):
         rules = replace(RULES, estimand=estimand)
-        points, _ = compare_candidate(blocks, A, "allreduce", MachineStates(), rules)
+        points = compare_candidate(blocks, A, "allreduce", MachineStates(), rules).points
         assert points[0].verdict is expected
     saved = (24 + default_slow * 2) / (24 + slow * 2) * 1.1
     assert points[0].gain.ratio == pytest.approx(saved, rel=0.02)

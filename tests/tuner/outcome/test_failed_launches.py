@@ -11,7 +11,6 @@ from made_up_spaces import made_up_space
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Workload
 from commtune.tuner.confirmation.comparison import (
-    Comparison,
     Rules,
     compare_candidate,
     count_failures,
@@ -36,11 +35,10 @@ def test_what_fails_more_often_than_the_default_is_not_recommended(
     ]
     for one in blocks[:failed]:
         one[A] = replace(one[A], outcome=Outcome.TIMED_OUT, measurements=())
-    points, estimates = compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)
+    compared = {A: compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)}
+    points = compared[A].points
     assert [str(one.verdict) for one in points] == [verdict]
     assert points[0].gain.low > 1.02
-    compared = Comparison({A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
-    compared.failures[A] = count_failures(blocks, A)
     plan = Plan("failures", SPACE, Workload(Operation.ALLREDUCE, (8,)))
     (profile,) = recommend_profiles(plan, compared, {})
     assert list_likely_profiles(plan, compared) == []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unknown
 
-from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
+from commtune.model import DEFAULT, PointEvidence, Verdict
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.profiles import (
     describe_likely_gains,
@@ -23,7 +23,7 @@ def found(likely: PointEvidence, error: float) -> Comparison:
     """One candidate: faster at all sizes but the first, where it has an estimate with an error."""
     points = comparison({A: [likely, *(faster(size) for size in SIZES[1:])]})
     estimate = Estimate(math.log(likely.gain.ratio), error, 11, 12)
-    return replace(points, estimates={A: {likely.bytes: estimate}})
+    return {A: replace(points[A], estimates={likely.bytes: estimate})}
 
 
 LIKELY = point(SIZES[0], 1.2, 0.97, 1.48, pairs=12)
@@ -77,11 +77,14 @@ def test_of_two_likely_configurations_the_faster_one_is_kept() -> None:
     slower, faster_one = (
         [point(size, ratio, 0.97, 1.6) for size in sizes] for ratio in (1.2, 1.3)
     )
-    estimates: dict[Configuration, dict[int, Estimate | None]] = {
-        one: {size: Estimate(math.log(ratio), 0.06, 11, 12) for size in sizes}
+    points = comparison({A: slower, B: faster_one})
+    both = {
+        one: replace(
+            points[one],
+            estimates={size: Estimate(math.log(ratio), 0.06, 11, 12) for size in sizes},
+        )
         for one, ratio in ((A, 1.2), (B, 1.3))
     }
-    both = replace(comparison({A: slower, B: faster_one}), estimates=estimates)
     (likely,) = list_likely_profiles(plan(sizes), both)
     assert (likely.configuration, likely.bytes_low, likely.bytes_high) == (B, *sizes)
 
@@ -90,8 +93,8 @@ def test_what_a_machine_state_speaks_against_is_not_likely() -> None:
     shown = point(SIZES[0], 1.2, 1.05, 1.37, pairs=12)
     overall = replace(shown, verdict=Verdict.UNDECIDED)
     against = replace(overall, speed="fast", gain=replace(shown.gain, ratio=0.9, pairs=3))
-    vetoed = found(overall, 0.06)
-    vetoed.points[A] = (*vetoed.points[A], against)
+    known = found(overall, 0.06)[A]
+    vetoed = {A: replace(known, points=(*known.points, against))}
     assert list_likely_profiles(plan(), vetoed) == []
     (note, *_) = (profile.note for profile in recommend_profiles(plan(), vetoed, {}))
     assert note.startswith("faster at 8 B, but not in every state: ")

@@ -65,9 +65,9 @@ def test_nothing_slower_beyond_the_tolerance_is_ever_for_all_sizes(
     the_plan = plan(messages=messages)
     chosen = best_single(the_plan, found)
     if chosen is not None:
-        assert all(p.gain.low >= 0.95 for p in found.points[chosen])
-        assert any(p.verdict is Verdict.FASTER for p in found.points[chosen])
-        assert mean_gain(overall_points(found.points[chosen]), messages) > 0
+        assert all(p.gain.low >= 0.95 for p in found[chosen].points)
+        assert any(p.verdict is Verdict.FASTER for p in found[chosen].points)
+        assert mean_gain(overall_points(found[chosen].points), messages) > 0
     for profile in recommend_profiles(the_plan, found, {}):
         if profile.name == "all-sizes":
             assert profile.configuration == chosen

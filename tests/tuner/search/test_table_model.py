@@ -18,7 +18,8 @@ from commtune.tuner.search.improvement import (
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.standings import Speedups
-from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
+from commtune.tuner.search.strategies import make_strategy
+from commtune.tuner.search.strategies.strategy import DEFAULT_STRATEGY
 
 SIZES = tuple(2**power for power in range(3, 23))
 SPACE = made_up_space(

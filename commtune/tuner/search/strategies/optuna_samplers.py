@@ -22,6 +22,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.samplers import BaseSampler
 from optuna.trial import Trial, TrialState, create_trial
 
+from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import UserError, install_command
 from commtune.model import Configuration
 from commtune.spaces.parameter import Parameter
@@ -30,6 +31,7 @@ from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import (
+    OWN,
     Assignment,
     IsOpen,
     Origin,
@@ -113,19 +115,25 @@ def _import_sampler(name: str) -> type[BaseSampler]:
     return made
 
 
-def sampler_of(name: str) -> MakeSampler | None:
-    """Finds the sampler of a name, with Optuna's own settings; ``None`` if there is none.
+def sampler_of(name: str) -> MakeSampler:
+    """Finds the sampler of a name, with Optuna's own settings.
 
     Args:
         name: a class of ``optuna.samplers``, a short name, or ``MODULE:CLASS``.
 
     Raises:
-        UserError: it can't be imported, it needs a package that isn't installed, or it works in
-            ``Study.optimize`` only.
+        UserError: there is none, it can't be imported, it needs a package that isn't installed,
+            or it works in ``Study.optimize`` only.
     """
     made = _import_sampler(name) if ":" in name else _samplers().get(SHORT_NAMES.get(name, name))
     if made is None:
-        return None
+        known = [*OWN, *sorted(SHORT_NAMES)]
+        nearest = find_nearest(name, [*known, *list_samplers()])
+        every = f"known: {', '.join(known)}, a class of optuna.samplers, or MODULE:CLASS of yours"
+        raise UserError(
+            f"strategy: no search strategy is called {quote_value(name)}",
+            hint=f"nearest: {nearest}\n{every}" if nearest else every,
+        )
     if made is _ENUMERATING:
         raise UserError(
             f"strategy: {name} can't be asked for one proposal after the other",

@@ -11,6 +11,10 @@ from commtune.model import Configuration
 from commtune.spaces.space import Space
 from commtune.tuner.search.standings import Speedups
 
+#: One model of all configurations and sizes; see ``table_gp``.
+DEFAULT_STRATEGY = "table-gp"
+#: The names of commtune's own strategies.
+OWN = (DEFAULT_STRATEGY, "exhaustive", "random")
 #: Whether a configuration may be proposed: it is unknown, and none of its values is set aside.
 IsOpen = Callable[[Configuration], bool]
 #: Values by parameter, of those that are active; ``None`` for unset.
