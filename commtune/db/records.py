@@ -358,7 +358,7 @@ def time_column(what: Mapping[str, Any]) -> str:
     Args:
         what: as in ``CampaignDescription``.
     """
-    return "p95_s" if what["timing"].get("percentile") == 95 else "median_s"
+    return "p95_s" if what.get("timing", {}).get("percentile") == 95 else "median_s"
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,13 @@ def _faster(url: str) -> Profile:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(4.2e-9, "4.20 ns"), (2.5e-7, "250 ns"), (1.23e-6, "1.23 us"), (0.0456, "45.6 ms")],
+    [
+        (4.2e-9, "4.20 ns"),
+        (6.4e-8, "64.0 ns"),
+        (2.5e-7, "0.25 us"),
+        (1.23e-6, "1.23 us"),
+        (0.0456, "45.6 ms"),
+    ],
 )
 def test_short_times_have_three_digits_too(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said

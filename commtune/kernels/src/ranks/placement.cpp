@@ -78,7 +78,7 @@ std::string cpu_list(const std::set<int>& cpus) {
     auto next = first;
     int last = *first;
     for (++next; next != cpus.end() && *next == last + 1; ++next) last = *next;
-    if (!list.empty()) list += ",";
+    if (!list.empty()) list += ',';
     list += std::to_string(*first);
     if (last != *first) list += "-" + std::to_string(last);
     first = next;

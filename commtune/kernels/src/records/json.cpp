@@ -85,7 +85,7 @@ std::string number(double value) {
 std::string array(const std::vector<std::string>& elements) {
   std::string result = "[";
   for (const std::string& element : elements) {
-    if (result.size() > 1) result += ",";
+    if (result.size() > 1) result += ',';
     result += element;
   }
   return result + "]";
@@ -108,7 +108,7 @@ Object& Object::boolean(std::string_view name, bool value) {
 }
 
 Object& Object::raw(std::string_view name, std::string_view json) {
-  if (!members_.empty()) members_ += ",";
+  if (!members_.empty()) members_ += ',';
   members_.append(quoted(name)).append(":").append(json);
   return *this;
 }
