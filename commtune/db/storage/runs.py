@@ -203,8 +203,8 @@ class StoredRuns(Transactions):
     def _time_and_bandwidth(self, campaign_id: int) -> tuple[_Value, _Value]:
         """Returns the time that a campaign compares, and the bus bandwidth at that time."""
         asked = select(CAMPAIGNS.c.what).where(CAMPAIGNS.c.id == campaign_id)
-        (row,) = self._rows(asked, "campaigns")
-        time_s, busbw = MEASUREMENTS.c[time_column(row.what)], MEASUREMENTS.c.busbw
+        (what,) = [row.what for row in self._rows(asked, "campaigns")] or [{}]  # it may be damaged
+        time_s, busbw = MEASUREMENTS.c[time_column(what)], MEASUREMENTS.c.busbw
         median_s = MEASUREMENTS.c.median_s
         if time_s is median_s:
             return time_s, busbw
