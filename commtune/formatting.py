@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
+from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Estimand, Interval
 
 #: The most bytes that are shown in addition to a whole number of units.
 _LITTLE = 64
@@ -188,6 +188,12 @@ def describe_estimand(estimand: str) -> str:
     return "95th percentiles of operations" if estimand == "p95" else f"{estimand} times"
 
 
+def describe_ratios(estimand: str) -> str:
+    """Says what speedups are ratios of; empty for typical times, as they usually are."""
+    usual = ("", Estimand.MEDIAN)
+    return "" if estimand in usual else f"speedups are ratios of {describe_estimand(estimand)}"
+
+
 def describe_conditions(conditions: Conditions) -> str:
     """Describes unusual conditions of a profile's runs; empty if there were none."""
     emulated = conditions.emulated_nodes
@@ -196,7 +202,7 @@ def describe_conditions(conditions: Conditions) -> str:
         describe_emulated(emulated) if emulated else "",
         conditions.timing and f"timed: {conditions.timing}",
         conditions.pattern and f"pattern: {conditions.pattern}",
-        conditions.estimand and f"speedups are ratios of {describe_estimand(conditions.estimand)}",
+        describe_ratios(conditions.estimand),
     )
     return "; ".join(filter(None, said))
 

@@ -59,6 +59,7 @@ class Page:
     def __init__(self, record: CampaignRecord) -> None:
         runs = timeline.default_runs(record)
         self.record = record
+        self.times = formatting.describe_estimand(record.campaign.estimand).capitalize()
         self.banner = _picture_banner(record)
         self.points = points.size_points(record)
         self.cards = recommendations.answer_cards(record, self.points)

@@ -20,6 +20,8 @@ times=$slow,$slow,$slow
 for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do times=$times,$usual,$usual; done
 echo "{\\"bytes\\": 1, \\"times_s\\": [$times]}"
 """
+_SHOW = ("show", "step/own:step-1-1")
+_EXPORT = ("export", "step/own:step-1-1", "--format", "sh")
 
 
 @pytest.mark.parametrize(("estimand", "verdict"), [("p95", "faster"), ("median", "default")])
@@ -29,7 +31,7 @@ def test_a_setting_that_shortens_only_the_slowest_operations(
     commtune.write(_PROGRAM, "step.sh")
     commtune.write(MODES_SPACE.replace(", slow, broken, wrong", ""), "space.yaml")
     commtune.write(STEP_CAMPAIGN.replace("ranks: 2", "ranks: 1") + f"estimand: {estimand}\n")
-    commtune.succeed("tune", "campaign.yaml")
+    tuned = commtune.succeed("tune", "campaign.yaml").out
     asked = "best", "--bytes", "1", "--op", "own:step"
     (answer,) = json.loads(commtune(*asked, "--json").out)
     assert answer["verdict"] == verdict
@@ -38,7 +40,11 @@ def test_a_setting_that_shortens_only_the_slowest_operations(
     (point,) = answer["points"]
     assert point["default_s"] == pytest.approx(3e-3, rel=0.1)
     assert point["gain"]["ratio"] == pytest.approx(2.5, rel=0.1)
-    said = commtune.succeed(*asked).out
-    assert "speedups are ratios of 95th percentiles of operations" in said
     # What is read from the database is compared in the same way.
-    assert "holds" in commtune.succeed("verify", "step/own:step-1-1", "--time", "3s").out
+    verified = commtune.succeed("verify", "step/own:step-1-1", "--time", "3s").out
+    assert "holds" in verified
+    said = [tuned, verified, *(commtune.succeed(*words).out for words in (asked, _SHOW, _EXPORT))]
+    assert all("speedups are ratios of 95th percentiles of operations" in one for one in said)
+    commtune.succeed("report", "step", "-o", "step.html")
+    page = (commtune.folder / "step.html").read_text()
+    assert "95th percentiles of operations over the runs" in page

@@ -78,7 +78,11 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         *(settings or ["  keeps the default"]),
         *pinned,
         f"  {wording.describe_strength(answer.strength)}",
-        *([f"  {profile.note}"] if profile.note else []),
+        *(
+            f"  {said}"
+            for said in (text.describe_conditions(profile.conditions), profile.note)
+            if said
+        ),
     ]
     if answer.site:
         lines.append(f"  measured at {answer.site}: says nothing about this site")

@@ -86,6 +86,8 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
         said.append(f"every run was made {plan.beside};\nspeedups hold for such a network")
     if plan.emulated:
         said.append(f"{plan.emulated};\nspeedups hold for no real network")
+    if ratios := text.describe_ratios(plan.estimand):
+        said.append(ratios)
     if limits := report.speeds.thresholds_s:
         between = " and ".join(text.format_duration(limit) for limit in limits)
         said.append(

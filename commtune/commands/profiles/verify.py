@@ -94,11 +94,13 @@ def _basis(result: verification.VerificationResult) -> str:
     workload, found = result.plan.workload, result.verification
     stack = result.mpi.words
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
+    ratios = text.describe_ratios(result.plan.estimand)
     return (
         f"{workload.words}, "
         f"{text.format_ranks(workload.ranks, workload.nodes)}, {stack}; stated "
         f"{text.format_day(result.stated_at)}, "
         f"measured again in {text.format_count(found.blocks, 'block')}{why[found.stopped]}"
+        f"{ratios and f'; {ratios}'}"
     )
 
 
