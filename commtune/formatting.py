@@ -185,7 +185,12 @@ def describe_emulated(nodes: int) -> str:
 
 def describe_estimand(estimand: str) -> str:
     """Describes the times whose ratios speedups are: ``mean times``."""
-    return "95th percentiles of operations" if estimand == "p95" else f"{estimand} times"
+    return "95th percentiles of operations" if estimand == Estimand.P95 else f"{estimand} times"
+
+
+def describe_run_time(estimand: str) -> str:
+    """Describes the time of a single run that is compared: ``median time``."""
+    return "95th percentile" if estimand == Estimand.P95 else "median time"
 
 
 def describe_ratios(estimand: str) -> str:

@@ -10,16 +10,16 @@ from pydantic import Field
 
 from commtune.campaign.value_types import Seconds, Share, require_within
 from commtune.errors import InvalidKey, WriteKey
-from commtune.model import BATCHED, DEVICE, WALL, Backend, Timing, Workload
+from commtune.model import BATCHED, DEVICE, FEWEST_TAIL_SAMPLES, WALL, Backend, Timing, Workload
 from commtune.spaces.schema import Model, Truth, Whole
 
 #: The default number of operations in a batch, as in nccl-tests, and the largest.
 DEFAULT_BATCH, _LARGEST_BATCH = 20, 100_000
 #: Keys for how operations are timed; the others are for how long.
 WAYS = frozenset({"mode", "operations", "timer", "graph"})
-#: The samples of a size whose 95th percentile is asked for: the fewest, and by default. Even slow
-#: operations need the time for so many: the benchmark gives up after 20 caps, seconds.
-_FEWEST_TAIL_SAMPLES, _TAIL_SAMPLES, _TAIL_CAP_S = 20, 60, 0.5
+#: The samples of a size whose 95th percentile is asked for. Even slow operations need the time for
+#: so many: the benchmark gives up after 20 caps, seconds.
+_TAIL_SAMPLES, _TAIL_CAP_S = 60, 0.5
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,13 @@ class TimingPart(Model):
             words = "a batch hides its slowest operations, which estimand: p95 asks for"
             raise InvalidKey("mode", words, "remove it")
         named = self.model_fields_set
-        samples = self.max_samples if "max_samples" in named else _TAIL_SAMPLES
-        if samples < _FEWEST_TAIL_SAMPLES:
+        usual = max(_TAIL_SAMPLES, self.min_samples)
+        samples = self.max_samples if "max_samples" in named else usual
+        if samples < FEWEST_TAIL_SAMPLES:
             raise InvalidKey(
                 "max_samples",
-                f"a 95th percentile takes {_FEWEST_TAIL_SAMPLES} samples or more",
-                f"write at least {_FEWEST_TAIL_SAMPLES}, or leave it out for {_TAIL_SAMPLES}",
+                f"a 95th percentile takes {FEWEST_TAIL_SAMPLES} samples or more",
+                f"write at least {FEWEST_TAIL_SAMPLES}, or leave it out for {usual}",
             )
         return replace(
             timing,

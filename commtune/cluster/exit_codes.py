@@ -11,7 +11,7 @@ from typing import Any
 
 from commtune import process
 from commtune.formatting import format_count, list_first
-from commtune.model import Operation, Outcome, RunRequest, RunResult
+from commtune.model import FEWEST_TAIL_SAMPLES, Operation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
@@ -161,6 +161,8 @@ def _judge_content(
             named = f" of {operation}" if request.workload.then else ""
             sizes = f"{format_count(len(missing), 'size')}: {list_first(sorted(missing))} bytes"
             return Outcome.MALFORMED, f"no record{named} for {sizes}"
+    if few := _find_few_samples(request, found):
+        return Outcome.MALFORMED, few
     strange = _strange_environment(found.header or {}, expected, watched)
     if strange:
         return Outcome.FAILED, strange
@@ -236,6 +238,23 @@ def _measured(request: RunRequest, operation: Operation, found: Records) -> set[
     counts = Counter(piece.measurement.bytes for piece in found.pieces)
     ranks = request.workload.ranks
     return {size for size, count in counts.items() if count == ranks * (ranks - 1)}
+
+
+def _find_few_samples(request: RunRequest, found: Records) -> str:
+    """Names a size with too few samples for its 95th percentile; empty if nobody asked for it.
+
+    Of commtune's own benchmarks it has as many in every run, because it depends on their number.
+    """
+    if request.timing.percentile == 50:
+        return ""
+    is_command = "command" in (found.header or {}).get("benchmark", {})
+    least = FEWEST_TAIL_SAMPLES if is_command else request.timing.min_samples
+    hint = "print them as times_s" if is_command else "raise timing.time_cap"
+    few = [(len(m.samples_s), m.bytes) for m in found.measurements if len(m.samples_s) < least]
+    if not few:
+        return ""
+    count, size = min(few)
+    return f"{count} of {least} samples for the 95th percentile at {size} bytes: {hint}"
 
 
 def _strange_environment(

@@ -56,6 +56,7 @@ class PythonProgram:
             "records": records,
             "run-id": request.run_id,
             "expect-ranks": workload.ranks,
+            "operations": timing.operations or "",
             "warmup": timing.warmup,
             "min-samples": timing.min_samples,
             "max-samples": timing.max_samples,

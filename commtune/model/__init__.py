@@ -59,6 +59,7 @@ from commtune.model.workload import (
     BLOCKING,
     DEVICE,
     ELEMENT_BYTES,
+    FEWEST_TAIL_SAMPLES,
     WALL,
     Aggressor,
     AggressorPattern,

@@ -184,9 +184,8 @@ class SizeTime:
     """The part of a measurement that comparisons need; the rest is only in the database.
 
     Attributes:
-        bytes, canary_s, canary_after_s, operation: as in ``Measurement``.
+        bytes, canary_s, canary_after_s, busbw, operation: as in ``Measurement``.
         time_s: the percentile of the samples that comparisons are about.
-        busbw: bus bandwidth at that time, bytes per second.
     """
 
     bytes: int
@@ -203,11 +202,9 @@ class SizeTime:
         Args:
             percentile: as in ``Timing``.
         """
-        time_s, busbw = found.median_s, found.busbw
-        if percentile == 95:
-            time_s, busbw = found.p95_s, busbw * found.median_s / found.p95_s
+        time_s = found.p95_s if percentile == 95 else found.median_s
         canaries = found.canary_s, found.canary_after_s
-        return cls(found.bytes, time_s, *canaries, busbw, found.operation)
+        return cls(found.bytes, time_s, *canaries, found.busbw, found.operation)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,10 @@ ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 _STREAM_WINDOW = 64
 
 
+#: The fewest samples with a 95th percentile; of fewer it would be the slowest one.
+FEWEST_TAIL_SAMPLES = 20
+
+
 @dataclass(frozen=True)
 class Timing:
     """How long the benchmark measures each size.

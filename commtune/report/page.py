@@ -59,7 +59,9 @@ class Page:
     def __init__(self, record: CampaignRecord) -> None:
         runs = timeline.default_runs(record)
         self.record = record
-        self.times = formatting.describe_estimand(record.campaign.estimand).capitalize()
+        estimand = record.campaign.estimand
+        self.times = formatting.describe_estimand(estimand).capitalize()
+        self._run_time = formatting.describe_run_time(estimand)
         self.banner = _picture_banner(record)
         self.points = points.size_points(record)
         self.cards = recommendations.answer_cards(record, self.points)
@@ -110,7 +112,8 @@ class Page:
 
     def _draw(self, runs: Sequence[timeline.DefaultRun]) -> Iterator[Picture]:
         if any(p.is_judged for p in self.points):
-            yield evidence.draw_speedups(self.points, self.record.profiles[0].minimum_gain)
+            least = self.record.profiles[0].minimum_gain
+            yield evidence.draw_speedups(self.points, least, self._run_time)
             if self.nominal.bytes_per_s and self.busbw:
                 yield evidence.draw_bandwidth(self.points, self.busbw, self.nominal)
         if any(p.pairs and p.is_judged for p in self.points):
@@ -121,7 +124,7 @@ class Page:
         if any(self.importance.values()):
             yield evidence.draw_importance(self.importance)
         if runs:
-            yield course_figures.draw_noise(runs)
+            yield course_figures.draw_noise(runs, self._run_time)
         if self.costs:
             yield course_figures.draw_time_spent(self.costs, self.outside_s)
 

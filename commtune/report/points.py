@@ -13,6 +13,7 @@ from commtune.model import (
     DEFAULT,
     FEWEST_PAIRS,
     Configuration,
+    Estimand,
     Outcome,
     Phase,
     PointEvidence,
@@ -233,7 +234,12 @@ def nominal_of(record: CampaignRecord) -> Nominal:
 
 
 def busbw_of(record: CampaignRecord) -> Callable[[SizePoint, float], float] | None:
-    """Returns a function for the bus bandwidth (bytes/s) at a point, given a time in seconds."""
+    """Returns a function for the bus bandwidth (bytes/s) at a point, given a time in seconds.
+
+    ``None`` if no run tells the factor, or times are no medians.
+    """
+    if record.campaign.estimand is Estimand.P95:
+        return None
     # Bus bandwidth is size over time, multiplied by a factor that the operation determines.
     factors = (
         m.busbw * m.time_s / m.bytes

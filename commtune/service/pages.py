@@ -169,7 +169,9 @@ def _profile(answer: stored.ProfileAnswer, zoom: Mapping[str, Any]) -> dict[str,
         "ranks": text.format_ranks(profile.ranks, profile.nodes),
         "verdict": wording.describe_verdict(profile.verdict),
         "settings": {**answer.pinned, **profile.configuration},
-        "note": profile.note,
+        "note": "; ".join(
+            filter(None, (text.describe_conditions(profile.conditions), profile.note))
+        ),
         "strength": wording.describe_strength(answer.strength),
         "level": level,
         "table": evidence_table(point_rows(_inside(profile, zoom))),

@@ -186,10 +186,6 @@ def test_a_campaign_about_95th_percentiles_reads_those(store: Store) -> None:
     store.add_trial(campaign_id, 1, given.TUNED, "sampler")
     given.add_run(store, campaign_id)
     (run,), wanted = store.runs(campaign_id), given.result().measurements
-    assert [m.time_s for m in run.measurements] == [m.p95_s for m in wanted]
-    assert [m.busbw * m.time_s for m in run.measurements] == pytest.approx(
-        [m.busbw * m.median_s for m in wanted]
-    )
     assert [replace(one, operation="") for one in run.measurements] == [
         SizeTime.of(one, 95) for one in wanted
     ]

@@ -23,7 +23,7 @@ from commtune.db.records import CampaignDescription
 from commtune.documents.files import read_file
 from commtune.documents.nearest import quote_value
 from commtune.errors import EnvironmentFault, InvalidKey, InvalidValue, UserError
-from commtune.formatting import format_ranks
+from commtune.formatting import describe_estimand, format_ranks
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -145,6 +145,7 @@ def compare_configurations(
         _refuse_outside(on, workload.ranks, ["commtune", "compare", a, b])
     for note in _list_notes(operands, workload, found_mpi):
         reporter.say(f"note: {note}")
+    _require_one_estimand(operands)
     configurations = _add_pins(operands)
     timing = Timing(**stored.what["timing"]) if stored else Timing()
     estimand = stored.estimand if stored else Estimand.MEDIAN
@@ -160,6 +161,16 @@ def compare_configurations(
         library=space_fitting.library_words(workload.backend, found_mpi),
         pairs=pairs,
     )
+
+
+def _require_one_estimand(operands: Mapping[Arm, _Operand]) -> None:
+    found = {one.stored.estimand for one in operands.values() if one.stored}
+    if len(found) > 1:
+        times = " and of ".join(describe_estimand(one) for one in sorted(found))
+        raise UserError(
+            f"the profiles are about different times: speedups are ratios of {times}",
+            hint="write one side as its settings: NAME=VALUE ...",
+        )
 
 
 def _read_operand(written: str, db: str | None) -> _Operand:

@@ -204,12 +204,13 @@ def _group(rows: Iterable[_Row], key: Callable[[_Row], Any]) -> dict[Any, list[_
 def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     """Returns the rank of an answer by the conditions of its measurement, lowest first.
 
-    Measured comes before simulated; usual conditions before those with an aggressor or emulated
-    nodes; the native benchmark before a user's own; decided before undecided.
+    Measured comes before simulated; usual conditions before those with an aggressor, emulated
+    nodes or times other than medians; the native benchmark before a user's own; decided before
+    undecided.
     """
     return (
         row.simulated,
-        not row.conditions.are_usual,
+        not row.conditions.are_usual or bool(row.conditions.estimand),
         _nativeness(row),
         row.finding is Verdict.UNDECIDED,
     )

@@ -8,7 +8,7 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import campaign_names, load_profiles
 from commtune.errors import NoAnswer, UserError
-from commtune.formatting import format_ranks
+from commtune.formatting import describe_run_time, format_ranks
 from commtune.model.profile import ALL_SIZES
 from commtune.report.figures.evidence import draw_speedups
 from commtune.report.points import SizePoint
@@ -56,7 +56,8 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
     first = judged[0].profile
     where = format_ranks(first.ranks, first.nodes)
     banner = "SIMULATED OR REPLAYED: no real system" if first.simulated else ""
-    picture = draw_speedups(judged, first.minimum_gain)
+    time = describe_run_time(first.conditions.estimand)
+    picture = draw_speedups(judged, first.minimum_gain, time)
     picture.write(output, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
 
 

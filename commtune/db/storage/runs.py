@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
+    Column,
     Connection,
     Select,
     bindparam,
@@ -42,8 +42,6 @@ from commtune.model import (
     SizeTime,
     SizeTimes,
 )
-
-_Value = ColumnElement[Any]
 
 _PAGE_RUNS = 1000
 #: The characters at the end of a run's output that are stored.
@@ -177,8 +175,12 @@ class StoredRuns(Transactions):
 
     def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
         same: dict[Any, Any] = {}  # Runs share objects for sizes and operations, to save memory.
-        time_s, busbw = self._time_and_bandwidth(campaign_id)
-        columns = (time_s, *_CANARIES, busbw, MEASUREMENTS.c.operation)
+        columns = (
+            self._time_column(campaign_id),
+            *_CANARIES,
+            MEASUREMENTS.c.busbw,
+            MEASUREMENTS.c.operation,
+        )
         for rows, measured in self._pages(campaign_id, phase, columns):
             found: defaultdict[int, list[SizeTime]] = defaultdict(list)
             for run_id, size, seconds, before_s, after_s, bandwidth, operation in measured:
@@ -191,27 +193,23 @@ class StoredRuns(Transactions):
         """Returns all runs without measurements, and the times of these as columns."""
         runs: list[model.Run] = []
         times = SizeTimes()
-        time_s, _ = self._time_and_bandwidth(campaign_id)
-        for rows, measured in self._pages(campaign_id, None, (time_s, *_CANARIES)):
+        columns = (self._time_column(campaign_id), *_CANARIES)
+        for rows, measured in self._pages(campaign_id, None, columns):
             place_of = {row.id: place for place, row in enumerate(rows, len(runs))}
             runs += [_stored_run(row, ()) for row in rows]
             if measured:
-                numbers, *columns = zip(*measured, strict=True)
-                times.extend([place_of[number] for number in numbers], *columns)
+                numbers, *values = zip(*measured, strict=True)
+                times.extend([place_of[number] for number in numbers], *values)
         return runs, times
 
-    def _time_and_bandwidth(self, campaign_id: int) -> tuple[_Value, _Value]:
-        """Returns the time that a campaign compares, and the bus bandwidth at that time."""
+    def _time_column(self, campaign_id: int) -> Column[Any]:
+        """Returns the time that a campaign compares."""
         asked = select(CAMPAIGNS.c.what).where(CAMPAIGNS.c.id == campaign_id)
         (what,) = [row.what for row in self._rows(asked, "campaigns")] or [{}]  # it may be damaged
-        time_s, busbw = MEASUREMENTS.c[time_column(what)], MEASUREMENTS.c.busbw
-        median_s = MEASUREMENTS.c.median_s
-        if time_s is median_s:
-            return time_s, busbw
-        return time_s, (busbw * median_s / time_s).label("busbw")
+        return MEASUREMENTS.c[time_column(what)]
 
     def _pages(
-        self, campaign_id: int, phase: Phase | None, columns: Sequence[_Value]
+        self, campaign_id: int, phase: Phase | None, columns: Sequence[Column[Any]]
     ) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
         """Yields pages of undamaged rows of runs and of measurements (run, size, ``columns``).
 
@@ -227,7 +225,7 @@ class StoredRuns(Transactions):
 
     @waits_for_database
     def _page(
-        self, campaign_id: int, phase: Phase | None, columns: Sequence[_Value], last: int
+        self, campaign_id: int, phase: Phase | None, columns: Sequence[Column[Any]], last: int
     ) -> tuple[Sequence[int], Sequence[Any], Sequence[Any]]:
         tell = self.database.report
         with self.database.read() as connection:
@@ -400,7 +398,7 @@ def _measurements(
     first: int,
     last: int,
     phase: Phase | None,
-    columns: Sequence[_Value],
+    columns: Sequence[Column[Any]],
 ) -> Select[Any]:
     return (
         select(MEASUREMENTS.c.run_id, MEASUREMENTS.c.bytes, *columns)

@@ -153,6 +153,8 @@ def _evidence(document: ExportDocument) -> Iterator[str]:
     profile = document.profile
     sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
     yield f"{profile.operation}, {sizes}: {profile.configuration}"
+    if special := text.describe_conditions(profile.conditions):
+        yield f"  {special}"
     if profile.note and not profile.configuration.is_default:
         yield f"  {profile.note}"
     for size, point in sorted(overall_points(profile.points_inside).items()):

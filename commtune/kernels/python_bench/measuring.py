@@ -56,6 +56,7 @@ class Measurer:
     ) -> None:
         self._options = options
         self._rule = options.rule
+        self._operations = options.operations
         self._world = world
         self._memory = memory
         self._received = received
@@ -73,7 +74,7 @@ class Measurer:
         self._check(result)
         warm_began = _clock()
         operation_s = self._warm_up(result)
-        result.batch = self._choose_batch(work, operation_s)
+        result.batch = self._operations or self._choose_batch(work, operation_s)
         self._poison(work)
         spent_s = _clock() - warm_began  # without the first call, however slow it was
         self._take_samples(result, spent_s, result.batch * operation_s)

@@ -34,6 +34,7 @@ Measures one communication operation, from Python, and writes JSON Lines.
   --run-id ID         copied into the header
   --env-names A[,B]   variables whose values each rank reports in the header
   --expect-ranks N    do nothing unless so many ranks came up together (any number)
+  --operations N      operations of a sample (0: as many as the clock needs)
   --warmup N          operations dropped before the first sample, beside the first call (5)
   --min-samples N     fewest samples a size (10)
   --max-samples N     most samples a size (200)
@@ -63,6 +64,7 @@ class Options:
     run_id: str
     env_names: tuple[str, ...]
     expect_ranks: int  # 0 for any number
+    operations: int  # of a sample; 0 for as many as the clock needs
     rule: StoppingRule
     seed: int
     check: bool
@@ -125,6 +127,7 @@ def _parser() -> ArgumentParser:
     add("--run-id", default="")
     add("--env-names", type=_names, default=())
     add("--expect-ranks", type=_number(int, 1, _MOST), default=0)
+    add("--operations", type=_number(int, 0, _MOST), default=0)
     add("--warmup", type=_number(int, 0, _MOST), default=rule.warmup)
     add("--min-samples", type=_number(int, 1, _MOST), default=rule.min_samples)
     add("--max-samples", type=_number(int, 1, _MOST), default=rule.max_samples)

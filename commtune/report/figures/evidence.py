@@ -29,8 +29,12 @@ _CLOUD = 0.16
 _BESIDE = 0.34
 
 
-def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
-    """Draws times, and below them ratios with intervals; a column for each machine state."""
+def draw_speedups(points: _Points, minimum_gain: float, time: str) -> style.Picture:
+    """Draws times, and below them ratios with intervals; a column for each machine state.
+
+    Args:
+        time: what the time of a run is, in words.
+    """
     sound = [p for p in points if p.is_judged]
     speeds = _by_speed(sound)
 
@@ -44,7 +48,7 @@ def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
             _ratios(axes[1][column], here, minimum_gain)
             style.size_axis(axes[0][column], sizes, label="")
             style.size_axis(axes[1][column], sizes)
-        axes[0][0].set_ylabel("median time of a run")
+        axes[0][0].set_ylabel(f"{time} of a run")
         axes[1][0].set_ylabel("default time / candidate's")
         _limit_ratios(axes[1], [p.evidence.gain for p in sound])
         axes[1][-1].annotate(

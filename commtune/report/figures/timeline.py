@@ -21,8 +21,12 @@ _MOST_DOTS = 600
 _MARKS = {"mixed": style.FAINT, **style.SPEED_COLOURS}
 
 
-def draw_noise(runs: Sequence[DefaultRun]) -> style.Picture:
-    """Draws times of the default over the campaign, a row for each of a few sizes."""
+def draw_noise(runs: Sequence[DefaultRun], time: str) -> style.Picture:
+    """Draws times of the default over the campaign, a row for each of a few sizes.
+
+    Args:
+        time: what the time of a run is, in words.
+    """
     sizes = _drawn_sizes(sorted({run.bytes for run in runs}))
 
     def draw(figure: Figure) -> None:
@@ -32,7 +36,7 @@ def draw_noise(runs: Sequence[DefaultRun]) -> style.Picture:
             _course(axis, [run for run in runs if run.bytes == size], factor)
             axis.set_title(formatting.format_size(size), loc="left", fontsize=9)
         axes[-1].set_xlabel(f"{unit} since the campaign's first run")
-        figure.supylabel("median time of a run of the default", fontsize=10)
+        figure.supylabel(f"{time} of a run of the default", fontsize=10)
         handles = _legend(axes)
         if len(handles) > 1:
             marks, names = list(handles.values()), list(handles)
@@ -41,7 +45,7 @@ def draw_noise(runs: Sequence[DefaultRun]) -> style.Picture:
     return style.Picture(
         name="noise",
         title="Noise and drift: the default over the campaign",
-        alt=f"Median times of {len({r.run_id for r in runs})} runs of the default over the "
+        alt=f"{time.capitalize()} of {len({r.run_id for r in runs})} runs of the default over the "
         f"campaign, at {', '.join(formatting.format_size(size) for size in sizes)}.",
         draw=draw,
         height=0.9 + 1.35 * len(sizes),

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
+from statistics import NormalDist, geometric_mean
 
 from commtune.model import (
     DEFAULT,
@@ -57,6 +57,7 @@ class Compared:
         level: level of each interval, after correction.
         pairs: what was estimated from, by size and machine state.
         tails: slow runs, by size.
+        medians: by size (bytes), how many times as fast medians are, where times are others.
         failures: failed launches.
         stopped: why its confirmation ended (see ``stop_reason``).
     """
@@ -66,6 +67,7 @@ class Compared:
     level: float
     pairs: Mapping[int, Mapping[str, Pairs]] = field(default_factory=dict, compare=False)
     tails: Mapping[int, Tail] = field(default_factory=dict)
+    medians: Mapping[int, float] = field(default_factory=dict)
     failures: FailedLaunches = field(default_factory=FailedLaunches)
     stopped: str = ""
 
@@ -125,7 +127,10 @@ def compare_candidate(
         withheld = {Verdict.FASTER: Verdict.UNDECIDED}
         points = [replace(p, verdict=withheld.get(p.verdict, p.verdict)) for p in points]
     tails = _measure_tails(blocks, candidate, speeds)
-    return Compared(tuple(points), estimates, rules.interval_level, pairs, tails, failures)
+    medians = _compare_medians(blocks, candidate) if rules.estimand is Estimand.P95 else {}
+    return Compared(
+        tuple(points), estimates, rules.interval_level, pairs, tails, medians, failures
+    )
 
 
 def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
@@ -135,6 +140,20 @@ def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
         sum(runs[side].outcome.blames_configuration for runs in both) for side in (0, 1)
     )
     return FailedLaunches(len(both), failed, default_failed)
+
+
+def _compare_medians(blocks: Blocks, candidate: Configuration) -> dict[int, float]:
+    """Returns the geometric mean of ratios of medians, by size in bytes."""
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    for block in blocks:
+        one, other = (
+            {m.bytes: m.busbw for m in block[side].measurements if m.busbw}
+            for side in (candidate, DEFAULT)
+            if side in block
+        )
+        for size in one.keys() & other.keys():
+            found[size].append(one[size] / other[size])
+    return {size: geometric_mean(ratios) for size, ratios in found.items()}
 
 
 def _measure_tails(

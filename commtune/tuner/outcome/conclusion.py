@@ -47,7 +47,8 @@ _INTERVALS = {
     Estimand.MEDIAN: "a mean of log ratios, trimmed where some are outliers, over machine states "
     "by their shares",
     Estimand.MEAN: "the logarithm of the ratio of mean times, by the delta method",
-    Estimand.P95: "as for the median, of the 95th percentiles of runs",
+    Estimand.P95: "a mean of log ratios of the 95th percentile of each run's operations, trimmed "
+    "where some are outliers, over machine states by their shares",
 }
 #: The shortest time (seconds) over which a drift is stated; over less it is mostly noise.
 _SHORTEST_DRIFT_S = 600.0

@@ -151,7 +151,8 @@ def _profile(
     mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
     failed = describe_failures(compared.failures)
     suspect = describe_suspect_speedups(points, part.sizes)
-    said = (suspect, mean, failed, slow, contribution)
+    slower = describe_slower_medians(compared.medians, part.sizes)
+    said = (suspect, mean, slower, failed, slow, contribution)
     return replace(made, note="; ".join(filter(None, said)))
 
 
@@ -256,6 +257,22 @@ def describe_failures(found: FailedLaunches) -> str:
     if found.failed <= found.default_failed:
         return ""
     return f"{found.failed} of {found.launches} launches failed (default: {found.default_failed})"
+
+
+def describe_slower_medians(medians: Mapping[int, float], sizes: Collection[int]) -> str:
+    """Says where operations are slower in the middle, though their 95th percentile is shorter.
+
+    Args:
+        medians: how many times as fast they are, by size in bytes.
+        sizes: bytes.
+    """
+    slower = {size: ratio for size, ratio in medians.items() if size in sizes and ratio < 1}
+    if not slower:
+        return ""
+    size = min(slower, key=lambda size: slower[size])
+    at = ", ".join(map(format_size, sorted(slower)))
+    worst = f"{slower[size]:.2f}x as fast at {format_size(size)}"
+    return f"medians are longer at {at}: {worst}"
 
 
 def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:

@@ -320,4 +320,6 @@ def test_lines_of_json() -> None:
     first, second = reading.measurements
     assert (first.median_s, first.min_s, first.max_s) == (2e-6, 1e-6, 4e-6)
     assert first.samples_s == (4e-6, 1e-6, 2e-6)
+    # Between two of them it would have digits that were not printed.
+    assert first.p95_s == 4e-6
     assert (second.median_s, second.wrong, second.samples_s) == (5e-6, 2, ())

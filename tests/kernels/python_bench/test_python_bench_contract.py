@@ -82,7 +82,7 @@ def test_the_program_asks_for_what_the_reader_expects(
     run_python: RunPython, mpi: MpiInstallation, tmp_path: Path
 ) -> None:
     workload = Workload(Operation.ALLREDUCE, (8, 1024), ranks=2, backend="python-host")
-    request = RunRequest("r-1", DEFAULT, workload, Timing(max_samples=10))
+    request = RunRequest("r-1", DEFAULT, workload, Timing(max_samples=10, operations=1))
     program = PythonProgram(libmpi_of(mpi), env_names=("HOME", "COMMTUNE_UNSET"))
     records = tmp_path / "own.jsonl"
     words = program.arguments(request, records)
@@ -90,7 +90,7 @@ def test_the_program_asks_for_what_the_reader_expects(
     assert completed.ok, completed.output
     found = program.read(records, request)
     assert not found.problems
-    assert [m.bytes for m in found.measurements] == [8, 1024]
+    assert [(m.bytes, m.batch) for m in found.measurements] == [(8, 1), (1024, 1)]
     assert found.header is not None
     seen = [rank["environment"] for rank in found.header["rank_info"]]
     assert seen == [{"HOME": os.environ["HOME"]}] * 2
