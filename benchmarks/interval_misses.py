@@ -19,6 +19,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 
+import numpy as np
+
 from commtune.model import Interval
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.intervals import interval_of_ratio
@@ -82,6 +84,18 @@ def with_memory(rng: random.Random, count: int) -> list[float]:
     for _ in range(count - 1):
         found.append(0.7 * found[-1] + rng.gauss(0, 0.043))
     return found
+
+
+def tail_latencies(rng: random.Random, count: int) -> list[float]:
+    """Times are 95th percentiles of 60 operations, of which 5 % take three times as long.
+
+    So they are those of a slow operation in half of the runs.
+    """
+    draws = np.random.default_rng(rng.getrandbits(64))
+    operations = draws.normal(0, 0.05, (count, 60))
+    operations += math.log(3) * (draws.random((count, 60)) < 0.05)
+    found = np.quantile(operations, 0.95, axis=1) + draws.normal(0, 0.02, count)
+    return [float(one) for one in found]
 
 
 #: Gives so many pairs.
@@ -184,6 +198,7 @@ DRAWS: dict[str, Callable[[random.Random, int], Pairs]] = {
     **{name: partial(pairs_of, noise) for name, noise in NOISES.items()},
     "15 % of one side slower": slow_candidate,
     "+d or -d by a coin": coins,
+    "95th percentiles": partial(pairs_of, tail_latencies),
 }
 #: Title, what is measured, numbers of pairs, names of noise, and decimals of the per cent.
 TABLES = (

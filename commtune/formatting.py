@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Estimand, Interval
+from commtune.model import FEWEST_PAIRS, MANY_PAIRS, Aggressor, Conditions, Estimand, Interval
 
 #: The most bytes that are shown in addition to a whole number of units.
 _LITTLE = 64
@@ -157,13 +157,15 @@ def describe_speedup(
     return f"{format_speedup(speedup, fewest)} at {format_size(size)}{state}"
 
 
-def describe_detectable(gain: float, where: str = "") -> str:
+def describe_detectable(gain: float, where: str = "", pairs: int | None = None) -> str:
     """Describes the minimum detectable effect (a share) with its power.
 
     Args:
         where: its size, such as `` at 8 B``; empty if that is clear.
+        pairs: the pairs that tell the noise, if known.
     """
-    return f"minimum detectable effect {format_percent(gain)}{where} (found in 9 of 10 cases)"
+    power = "8 of 10" if pairs is not None and pairs < MANY_PAIRS else "9 of 10"
+    return f"minimum detectable effect {format_percent(gain)}{where} (found in {power} cases)"
 
 
 def describe_aggressor(aggressor: Aggressor) -> str:

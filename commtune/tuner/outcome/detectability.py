@@ -89,7 +89,8 @@ def _describe_power(
     if not here:
         return ""
     worst = max(here, key=lambda size: found[size])
-    return formatting.describe_detectable(found[worst], _of(worst, sizes))
+    pairs = known[worst].gain.pairs if worst in known else None
+    return formatting.describe_detectable(found[worst], _of(worst, sizes), pairs)
 
 
 def _has_few_pairs(point: PointEvidence | None) -> bool:
