@@ -61,13 +61,14 @@ def test_a_campaign_is_renamed(store: Store, url: str) -> None:
 
 
 def test_deleting_takes_all_of_one_campaign_and_nothing_else(
-    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("builtins.input", lambda question: "n" if "1 profile" in question else "y")
     with pytest.raises(UserError, match="was not deleted"):
         manage.delete_command("shm", db=url)
     assert names(store) == ["other", "shm"]
     manage.delete_command("shm", yes=True, db=url)
+    assert "the files of its runs stay in /home/ann/campaigns/shm" in capsys.readouterr().out
     assert names(store) == ["other"]
     assert [one.campaign for one in profiles_of(store)] == ["other"]
     with store.database.read() as connection:

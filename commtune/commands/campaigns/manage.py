@@ -135,7 +135,7 @@ def delete_command(
     db: DbOption = None,
 ) -> None:
     """Delete a campaign with its runs and profiles."""
-    stored.describe_campaign(db, name)
+    campaign = stored.describe_campaign(db, name)
     count = len(stored.find_profiles(db, name))
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
     if not yes and not is_confirmed(f"Delete {lost}?"):
@@ -145,3 +145,5 @@ def delete_command(
         )
     stored.delete_campaign(name, db)
     print(f"deleted {lost}")
+    if campaign.folder:
+        print(f"the files of its runs stay in {campaign.folder}")
