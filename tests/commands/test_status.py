@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import database_values as given
@@ -80,15 +80,11 @@ def test_what_was_lost_is_no_failure(
 
 
 def test_jobs_in_flight_are_told_with_what_they_used(
-    store: Store,
-    url: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slurm = {"exclude": ["n9", "n3"]}
     jobs = store.job_book(begun(store, node_hours=64, slurm=slurm))
-    now = 1_700_000_000.0
-    monkeypatch.setattr(status, "time", SimpleNamespace(time=lambda: now))
+    now = time.time()  # what is said of hours stays the same for the next minute
     running = given.job(
         "running",
         stage=JobStage.SUBMITTED,
@@ -96,8 +92,8 @@ def test_jobs_in_flight_are_told_with_what_they_used(
         word="RUNNING",
         reason="None",
         nodes="n[1-2]",
-        prepared_at=now - 5000,
-        started_at=now - 303,
+        prepared_at=now - 14000,
+        started_at=now - 10801,
         node_hours=0.25,
     )
     pending = replace(
@@ -107,11 +103,13 @@ def test_jobs_in_flight_are_told_with_what_they_used(
         word="PENDING",
         reason="Priority",
         nodes="",
-        prepared_at=now - 61,
+        prepared_at=now - 7201,
         started_at=None,
         node_hours=0.0,
     )
-    trace = given.job("trace", kind=JobKind.TRACE, block=None, prepared_at=now - 0.4, node_count=1)
+    trace = given.job(
+        "trace", kind=JobKind.TRACE, block=None, prepared_at=now - 10801, node_count=1
+    )
     over = given.job("over", stage=JobStage.OVER, number="4700", node_hours=12.125)
     for job in (running, pending, trace, over):
         jobs.put_job(job)
@@ -127,9 +125,9 @@ def test_jobs_in_flight_are_told_with_what_they_used(
         "next: jobs wait until it answers, then continue; check it with 'scontrol ping', then run "
         "'commtune status' again",
         "job for state since reason nodes",
-        "4711 block 4 RUNNING 5 min 03 s n[1-2]",
-        "4712 block 4 PENDING 1 min 01 s Priority 2 nodes",
-        "- trace not submitted yet 0 s 1 node",
+        "4711 block 4 RUNNING 3 h 00 min n[1-2]",
+        "4712 block 4 PENDING 2 h 00 min Priority 2 nodes",
+        "- trace not submitted yet 1 h 00 min 1 node",
     ]
     status.status_command(url, json_output=True)
     (plain,) = json.loads(capsys.readouterr().out)

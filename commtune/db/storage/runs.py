@@ -9,16 +9,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Select,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Column, Connection, Select, bindparam, delete, insert, select, update
 
 from commtune import model
 from commtune.db import codec
@@ -175,13 +166,9 @@ class StoredRuns(Transactions):
 
     def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
         same: dict[Any, Any] = {}  # Runs share objects for sizes and operations, to save memory.
-        columns = (
-            self._time_column(campaign_id),
-            *_CANARIES,
-            MEASUREMENTS.c.busbw,
-            MEASUREMENTS.c.operation,
-        )
-        for rows, measured in self._pages(campaign_id, phase, columns):
+        timed = (self._time_column(campaign_id), *_CANARIES)
+        others = (MEASUREMENTS.c.busbw, MEASUREMENTS.c.operation)
+        for rows, measured in self._pages(campaign_id, phase, (*timed, *others)):
             found: defaultdict[int, list[SizeTime]] = defaultdict(list)
             for run_id, size, seconds, before_s, after_s, bandwidth, operation in measured:
                 one, of = same.setdefault(size, size), same.setdefault(operation, operation)
@@ -394,11 +381,7 @@ def _stored_run(row: Any, measured: Sequence[SizeTime]) -> model.Run:
 
 
 def _measurements(
-    campaign_id: int,
-    first: int,
-    last: int,
-    phase: Phase | None,
-    columns: Sequence[Column[Any]],
+    campaign_id: int, first: int, last: int, phase: Phase | None, columns: Sequence[Column[Any]]
 ) -> Select[Any]:
     return (
         select(MEASUREMENTS.c.run_id, MEASUREMENTS.c.bytes, *columns)

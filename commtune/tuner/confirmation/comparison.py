@@ -57,7 +57,7 @@ class Compared:
         level: level of each interval, after correction.
         pairs: what was estimated from, by size and machine state.
         tails: slow runs, by size.
-        medians: by size (bytes), how many times as fast medians are, where times are others.
+        median_ratios: by size (bytes), how many times as fast medians are, where times are others.
         failures: failed launches.
         stopped: why its confirmation ended (see ``stop_reason``).
     """
@@ -67,7 +67,7 @@ class Compared:
     level: float
     pairs: Mapping[int, Mapping[str, Pairs]] = field(default_factory=dict, compare=False)
     tails: Mapping[int, Tail] = field(default_factory=dict)
-    medians: Mapping[int, float] = field(default_factory=dict)
+    median_ratios: Mapping[int, float] = field(default_factory=dict)
     failures: FailedLaunches = field(default_factory=FailedLaunches)
     stopped: str = ""
 

@@ -151,7 +151,7 @@ def _profile(
     mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
     failed = describe_failures(compared.failures)
     suspect = describe_suspect_speedups(points, part.sizes)
-    slower = describe_slower_medians(compared.medians, part.sizes)
+    slower = describe_slower_medians(compared.median_ratios, part.sizes)
     said = (suspect, mean, slower, failed, slow, contribution)
     return replace(made, note="; ".join(filter(None, said)))
 
