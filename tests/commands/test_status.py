@@ -108,7 +108,7 @@ def test_jobs_in_flight_are_told_with_what_they_used(
         node_hours=0.0,
     )
     trace = given.job(
-        "trace", kind=JobKind.TRACE, block=None, prepared_at=now - 10801, node_count=1
+        "trace", kind=JobKind.TRACE, block=None, prepared_at=now - 3601, node_count=1
     )
     over = given.job("over", stage=JobStage.OVER, number="4700", node_hours=12.125)
     for job in (running, pending, trace, over):
