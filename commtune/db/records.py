@@ -262,6 +262,7 @@ class BestGain:
 
     Attributes:
         tuned_s: time of the operation with the profile, seconds.
+        estimand: as in ``model.Conditions``.
     """
 
     profile: str
@@ -276,6 +277,7 @@ class BestGain:
     backend: str
     ranks: int
     nodes: int
+    estimand: str
 
 
 class CampaignState(StrEnum):

@@ -115,6 +115,7 @@ def _profile_values(document: ExportDocument) -> dict[str, Any]:
         "minimum_gain", "verdict",
     )  # fmt: skip
     values: dict[str, Any] = {name: getattr(profile, name) for name in plain}
+    values["conditions"] = asdict(profile.conditions)
     values["points"] = [asdict(point) for point in profile.points]
     values["guards"] = [asdict(point) for point in profile.guards]
     return values

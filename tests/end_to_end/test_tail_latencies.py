@@ -44,11 +44,14 @@ def test_a_setting_that_shortens_only_the_slowest_operations(commtune: CommandLi
     assert point["gain"]["ratio"] == pytest.approx(2.5, rel=0.1)
     assert "medians are longer at 1 B: 0.8" in answer["note"]
     # What is read from the database is compared in the same way.
-    verified = commtune.succeed("verify", _PROFILE, "--time", "3s").out
-    assert "holds" in verified
+    verified = json.loads(commtune.succeed("verify", _PROFILE, "--time", "3s", "--json").out)
+    assert (verified["finding"], verified["estimand"]) == ("holds", "p95")
     shown = ((*_BEST,), ("show", _PROFILE), ("export", _PROFILE, "--format", "sh"))
-    said = [tuned, verified, *(commtune.succeed(*words).out for words in shown)]
+    said = [tuned, *(commtune.succeed(*words).out for words in shown)]
     assert all(_RATIOS in one for one in said), said
+    exported = json.loads(commtune.succeed("export", _PROFILE, "--format", "json").out)
+    assert exported["profile"]["conditions"]["estimand"] == "p95"
+    assert ") at 1 B of 95th percentiles of operations" in commtune.succeed("status").out
     commtune.succeed("report", "tails", "-o", "tails.html")
     page = (commtune.folder / "tails.html").read_text()
     assert "95th percentiles of operations over the runs" in page

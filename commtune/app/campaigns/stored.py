@@ -138,7 +138,8 @@ def describe_best_gain(best: BestGain | None) -> str:
     if best is None:
         return "none confirmed"
     speedup = Interval(best.ratio, best.low, best.high, best.pairs)
-    return text.describe_speedup(speedup, best.bytes, best.speed)
+    said = text.describe_speedup(speedup, best.bytes, best.speed)
+    return f"{said} of {text.describe_estimand(best.estimand)}" if best.estimand else said
 
 
 def sort_jobs(jobs: Iterable[JobRecord]) -> list[JobRecord]:

@@ -186,6 +186,7 @@ def _verification_data(result: verification.VerificationResult, where: str) -> d
         "campaign": result.campaign,
         "database": where,
         "changes": result.changes,
+        "estimand": result.plan.estimand,
         "level": found.level,
         "strength": {"before": asdict(result.answer.strength), "now": asdict(result.strength)},
         "session_spread": asdict(result.spread),

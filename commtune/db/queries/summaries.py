@@ -50,8 +50,8 @@ _OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' AND {wanted} ORDER BY pre
 _IS_OVERALL = f"{{0}}.speed = '{ALL}' AND {{0}}.pairs >= {FEWEST_PAIRS} AND NOT {{0}}.is_guard"
 _GAINS = f"""
 SELECT * FROM (
-  SELECT p.campaign_id, p.name AS profile, p.backend, p.ranks, p.nodes, x.profile_id, x.operation,
-         x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs,
+  SELECT p.campaign_id, p.name AS profile, p.conditions, p.backend, p.ranks, p.nodes,
+         x.profile_id, x.operation, x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs,
          ROW_NUMBER() OVER (PARTITION BY p.campaign_id ORDER BY x.low DESC) AS place
   FROM profiles p JOIN profile_points x ON x.profile_id = p.id
   WHERE {{wanted}} AND NOT x.is_guard AND p.verdict = 'faster' AND x.verdict = 'faster'
@@ -147,6 +147,9 @@ def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
             break
     names = [field.name for field in fields(BestGain)]
     return {
-        row["campaign_id"]: BestGain(**{name: row[name] for name in names})
+        row["campaign_id"]: BestGain(
+            **{name: row[name] for name in names if name != "estimand"},
+            estimand=row["conditions"].get("estimand", ""),
+        )
         for row in sorted(found, key=lambda row: -row["place"])
     }
