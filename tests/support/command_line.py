@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
+from forked_commands import run_forked
 from waiting import PATIENCE_S, find_sparingly
 
 from commtune import process_trees
@@ -23,6 +24,8 @@ from commtune import process_trees
 ROOT = Path(__file__).parents[2]
 #: Built benchmarks, by content; kept between test sessions.
 CACHE = ROOT / "build" / "end-to-end-cache"
+
+_PROGRAM = (sys.executable, "-m", "commtune.cli")
 
 #: Two sizes over variables with which every configuration works; run in about a fifth of a second.
 #: The search ends with its trials, however long they take; only a run that hangs is over its time.
@@ -57,7 +60,7 @@ class CommandLine:
 
     folder: Path
     extra: dict[str, str] = field(default_factory=dict)
-    program: tuple[str, ...] = (sys.executable, "-m", "commtune.cli")
+    program: tuple[str, ...] = _PROGRAM
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
@@ -86,6 +89,9 @@ class CommandLine:
 
     def __call__(self, *arguments: str) -> Said:
         """Runs a command to its end."""
+        environment = self.environment()
+        if self.program == _PROGRAM and environment["PYTHONPATH"] == str(ROOT):
+            return Said(*run_forked(arguments, self.folder, environment, PATIENCE_S))
         with self.start(*arguments) as child:
             out, err = child.communicate(timeout=PATIENCE_S)
         return Said(child.returncode, out, err)
