@@ -18,7 +18,7 @@ from tempfile import TemporaryFile
 
 from commtune.cli import main
 
-#: What most commands of campaigns import.
+#: What campaigns import, at once or later.
 _IMPORTED = (
     "commtune.cli",
     "commtune.commands.campaigns.tune",
@@ -27,6 +27,10 @@ _IMPORTED = (
     "commtune.commands.profiles.best",
     "commtune.commands.profiles.use",
     "commtune.commands.profiles.verify",
+    "commtune.db.views",
+    "commtune.spaces.catalogue.schema",
+    "alembic.command",
+    "scipy.special",
 )
 
 
