@@ -1,8 +1,6 @@
 #include "interference/aggressor.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,10 +17,6 @@ Traffic traffic_of_round(const AggressorOptions& options, const Placement& place
   const Pairs pairs = count_pairs(options.pattern, placement.ranks());
   const std::uint64_t bytes_a_pair = options.message * static_cast<std::uint64_t>(window);
   return {pairs.all * bytes_a_pair, pairs.between_nodes * bytes_a_pair, 0.0, 0.0};
-}
-
-void sleep_for(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace

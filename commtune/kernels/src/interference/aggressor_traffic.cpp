@@ -12,7 +12,7 @@ namespace commtune {
 
 namespace {
 
-constexpr int kTag = 2;
+constexpr int kTrafficTag = 2;
 
 using Look = std::function<void(int complete)>;
 
@@ -55,7 +55,7 @@ class Incast final : public AggressorTraffic {
     std::byte* place = memory_.data();
     for (std::size_t slot = 0; slot < slots; ++slot) {
       for (int sender = 1; sender < world.size(); ++sender, place += message) {
-        COMMTUNE_MPI(MPI_Recv_init(place, static_cast<int>(message), MPI_BYTE, sender, kTag,
+        COMMTUNE_MPI(MPI_Recv_init(place, static_cast<int>(message), MPI_BYTE, sender, kTrafficTag,
                                    world.communicator(),
                                    &requests_.emplace_back(MPI_REQUEST_NULL)));
       }
@@ -65,8 +65,9 @@ class Incast final : public AggressorTraffic {
   void send_to_first(const World& world, std::size_t message, std::size_t slots) {
     memory_.resize(message);
     for (std::size_t slot = 0; slot < slots; ++slot) {
-      COMMTUNE_MPI(MPI_Send_init(memory_.data(), static_cast<int>(message), MPI_BYTE, 0, kTag,
-                                 world.communicator(), &requests_.emplace_back(MPI_REQUEST_NULL)));
+      COMMTUNE_MPI(MPI_Send_init(memory_.data(), static_cast<int>(message), MPI_BYTE, 0,
+                                 kTrafficTag, world.communicator(),
+                                 &requests_.emplace_back(MPI_REQUEST_NULL)));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "error.h"
+#include "operations/hash.h"
 
 namespace commtune {
 
@@ -13,11 +14,6 @@ namespace {
 
 constexpr int kPoison = 0xA5;
 constexpr std::uint64_t kLeastVariety = 8;
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 33)) * 0xFF51AFD7ED558CCDULL;
-  value = (value ^ (value >> 33)) * 0xC4CEB9FE1A85EC53ULL;
-  return value ^ (value >> 33);
-}
 
 /// Largest value that every kind of arithmetic on the type leaves exact.
 template <class T>
@@ -101,13 +97,14 @@ class TypedPattern final : public DataPattern {
   }
 
   T value(int rank, std::size_t entry) const {
-    const std::uint64_t hash = mixed(seed_ + mixed(static_cast<std::uint64_t>(rank) + 1) + entry);
+    const std::uint64_t hash =
+        mix_bits(seed_ + mix_bits(static_cast<std::uint64_t>(rank) + 1) + entry);
     const std::uint64_t largest =
         reduction_ == Reduction::max ? kLargestExact<T> : kLargestExact<T> / ranks_;
     if (largest >= kLeastVariety) return static_cast<T>(hash % (largest + 1));
     // Many ranks share a small sum: as many of them as the entry says contribute a one each.
-    const std::uint64_t contributors = mixed(seed_ + entry) % (kLargestExact<T> + 1);
-    const std::uint64_t turn = (static_cast<std::uint64_t>(rank) + mixed(entry)) % ranks_;
+    const std::uint64_t contributors = mix_bits(seed_ + entry) % (kLargestExact<T> + 1);
+    const std::uint64_t turn = (static_cast<std::uint64_t>(rank) + mix_bits(entry)) % ranks_;
     return static_cast<T>(turn < contributors ? 1 : 0);
   }
 

@@ -18,6 +18,18 @@ namespace commtune {
 namespace {
 
 constexpr int kMostCpus = 1 << 14;
+constexpr std::size_t kMaskBytes = CPU_ALLOC_SIZE(kMostCpus);
+
+struct FreeMask {
+  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
+};
+using Mask = std::unique_ptr<cpu_set_t, FreeMask>;
+
+Mask empty_mask() {
+  Mask mask(CPU_ALLOC(kMostCpus));
+  CPU_ZERO_S(kMaskBytes, mask.get());
+  return mask;
+}
 
 [[noreturn]] void fail(std::string_view text) {
   throw Error("'" + std::string(text) + "' is no list of CPUs");
@@ -70,17 +82,22 @@ std::set<int> narrowed(const std::set<int>& allowed, const std::set<int>& near) 
   return both.size() < allowed.size() ? both : std::set<int>{};
 }
 
+std::set<int> allowed_cpus() {
+  const Mask mask = empty_mask();
+  if (sched_getaffinity(0, kMaskBytes, mask.get()) != 0) throw Error("sched_getaffinity failed");
+  std::set<int> cpus;
+  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
+    if (CPU_ISSET_S(cpu, kMaskBytes, mask.get())) cpus.insert(cpu);
+  }
+  return cpus;
+}
+
 void run_on_cpus(const std::set<int>& cpus) {
-  struct Free {
-    void operator()(cpu_set_t* set) const { CPU_FREE(set); }
-  };
-  const std::unique_ptr<cpu_set_t, Free> mask(CPU_ALLOC(kMostCpus));
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
-  CPU_ZERO_S(bytes, mask.get());
-  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask.get());
+  const Mask mask = empty_mask();
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), kMaskBytes, mask.get());
   // Libraries may have started threads of their own already.
   for (const std::string& thread : names_in("/proc/self/task")) {
-    if (sched_setaffinity(std::stoi(thread), bytes, mask.get()) != 0 && errno != ESRCH) {
+    if (sched_setaffinity(std::stoi(thread), kMaskBytes, mask.get()) != 0 && errno != ESRCH) {
       throw Error(std::string("sched_setaffinity: ") + std::strerror(errno));
     }
   }

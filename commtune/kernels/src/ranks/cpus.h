@@ -5,6 +5,9 @@
 
 namespace commtune {
 
+/// The CPUs that this process may run on.
+std::set<int> allowed_cpus();
+
 /// CPUs of the kernel's list form: "0-3,8". Error where it is something else.
 std::set<int> parse_cpu_list(std::string_view text);
 

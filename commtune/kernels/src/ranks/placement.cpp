@@ -1,6 +1,5 @@
 #include "ranks/placement.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,17 +7,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <sstream>
 
-#include "error.h"
+#include "ranks/cpus.h"
 #include "ranks/world.h"
 
 namespace commtune {
 
 namespace {
-
-constexpr int kMostCpus = 1 << 14;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -56,21 +52,6 @@ std::string own_place() {
 }
 
 }  // namespace
-
-std::set<int> allowed_cpus() {
-  struct Free {
-    void operator()(cpu_set_t* set) const { CPU_FREE(set); }
-  };
-  const std::unique_ptr<cpu_set_t, Free> mask(CPU_ALLOC(kMostCpus));
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
-  CPU_ZERO_S(bytes, mask.get());
-  if (sched_getaffinity(0, bytes, mask.get()) != 0) throw Error("sched_getaffinity failed");
-  std::set<int> cpus;
-  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
-    if (CPU_ISSET_S(cpu, bytes, mask.get())) cpus.insert(cpu);
-  }
-  return cpus;
-}
 
 std::string cpu_list(const std::set<int>& cpus) {
   std::string list;

@@ -9,9 +9,6 @@ namespace commtune {
 
 class World;
 
-/// The CPUs that this process may run on.
-std::set<int> allowed_cpus();
-
 /// CPUs in the kernel's list form: "0-3,8".
 std::string cpu_list(const std::set<int>& cpus);
 

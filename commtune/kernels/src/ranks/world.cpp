@@ -18,7 +18,7 @@ namespace commtune {
 
 namespace {
 
-constexpr int kTag = 7;
+constexpr int kControlTag = 7;
 
 /// One line, its runs of blanks made single.
 std::string tidy(const std::string& line) {
@@ -35,18 +35,18 @@ class MpiTransport final : public Transport {
   void barrier() override { COMMTUNE_MPI(MPI_Barrier(communicator_)); }
 
   void send(const void* data, std::size_t bytes, int to) override {
-    COMMTUNE_MPI(MPI_Send(data, static_cast<int>(bytes), MPI_BYTE, to, kTag, communicator_));
+    COMMTUNE_MPI(MPI_Send(data, static_cast<int>(bytes), MPI_BYTE, to, kControlTag, communicator_));
   }
 
   void receive(void* data, std::size_t bytes, int from) override {
-    COMMTUNE_MPI(MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, from, kTag, communicator_,
+    COMMTUNE_MPI(MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, from, kControlTag, communicator_,
                           MPI_STATUS_IGNORE));
   }
 
   std::size_t next_bytes(int from) override {
     MPI_Status status;
     int bytes = 0;
-    COMMTUNE_MPI(MPI_Probe(from, kTag, communicator_, &status));
+    COMMTUNE_MPI(MPI_Probe(from, kControlTag, communicator_, &status));
     COMMTUNE_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
     return static_cast<std::size_t>(bytes);
   }
@@ -116,7 +116,8 @@ void World::end_process(int status) const {
 
 bool World::has_message() const {
   int is_there = 0;
-  COMMTUNE_MPI(MPI_Iprobe(MPI_ANY_SOURCE, kTag, communicator(), &is_there, MPI_STATUS_IGNORE));
+  COMMTUNE_MPI(
+      MPI_Iprobe(MPI_ANY_SOURCE, kControlTag, communicator(), &is_there, MPI_STATUS_IGNORE));
   return is_there != 0;
 }
 

@@ -18,7 +18,7 @@ namespace commtune {
 namespace {
 
 /// Far more than ranks tell each other of themselves. Pages that nobody touches take no memory.
-constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostMessageBytes = std::size_t{16} << 20;
 constexpr int kSpinsBeforeYield = 1000;
 
 }  // namespace
@@ -31,7 +31,7 @@ struct Relay::Shared {
   Ask ask;
   int peer;
   std::size_t bytes;  ///< of the data; of the answer to `next_bytes`
-  std::byte data[kMostBytes];
+  std::byte data[kMostMessageBytes];
 };
 
 /// The child waits for an answer as it would wait inside of the MPI library, without sleeping: so
@@ -63,7 +63,7 @@ class Relay::Asking final : public Transport {
 
  private:
   static void check(std::size_t bytes) {
-    if (bytes > kMostBytes) throw Error("a message of " + std::to_string(bytes) + " bytes");
+    if (bytes > kMostMessageBytes) throw Error("a message of " + std::to_string(bytes) + " bytes");
   }
 
   void ask(Ask ask, int peer, std::size_t bytes) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,11 +24,6 @@ constexpr std::size_t kFewestGroups = 9;  // an interruption spoils one or two; 
 constexpr std::uint64_t kTripsPerTurn = std::uint64_t{1} << 32;
 constexpr std::uint64_t kLastTrip = kTripsPerTurn - 1;
 constexpr std::size_t kLine = 128;  // two lines of 64 bytes: the prefetcher fetches pairs
-
-void sleep_for(double seconds) {
-  const timespec duration{0, static_cast<long>(seconds * 1e9)};
-  nanosleep(&duration, nullptr);
-}
 
 }  // namespace
 

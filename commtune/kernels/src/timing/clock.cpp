@@ -3,7 +3,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <thread>
 
 namespace commtune {
 
@@ -30,6 +32,10 @@ double Clock::resolution_s() {
     smallest = std::min(smallest, after - before);
   }
   return static_cast<double>(smallest) * 1e-9;
+}
+
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace commtune

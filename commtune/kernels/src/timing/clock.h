@@ -19,4 +19,7 @@ class Clock {
   long long origin_ns_;
 };
 
+/// Lets others use the core for so long.
+void sleep_for(double seconds);
+
 }  // namespace commtune

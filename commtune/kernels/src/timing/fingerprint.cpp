@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "error.h"
+#include "operations/hash.h"
 
 namespace commtune {
 
@@ -14,12 +15,6 @@ constexpr std::uint64_t kPrime = 0x100000001B3ULL;
 /// Powers of two from -8 to 7: partial sums lose bits, but none is lost as a whole.
 constexpr std::uint64_t kExponents = 16;
 constexpr int kLowestExponent = -8;
-
-std::uint64_t mixed(std::uint64_t value) {
-  value = (value ^ (value >> 33)) * 0xFF51AFD7ED558CCDULL;
-  value = (value ^ (value >> 33)) * 0xC4CEB9FE1A85EC53ULL;
-  return value ^ (value >> 33);
-}
 
 /// Between -2^8 and 2^8, all mantissa bits in use, also those that a float drops.
 double wide_value(std::uint64_t hash) {
@@ -32,7 +27,7 @@ template <class T>
 void fill_typed(void* data, std::size_t count, std::uint64_t seed) {
   T* values = static_cast<T*>(data);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<T>(wide_value(mixed(seed + mixed(i))));
+    values[i] = static_cast<T>(wide_value(mix_bits(seed + mix_bits(i))));
   }
 }
 
@@ -44,7 +39,8 @@ bool shows_order(Operation operation, DataType type, Reduction reduction, int ra
 }
 
 void fill_wide(DataType type, void* data, std::size_t count, int rank, std::uint64_t round) {
-  const std::uint64_t seed = mixed(round * 0x9E3779B97F4A7C15ULL + static_cast<unsigned>(rank) + 1);
+  const std::uint64_t seed =
+      mix_bits(round * 0x9E3779B97F4A7C15ULL + static_cast<unsigned>(rank) + 1);
   if (type == DataType::float32) return fill_typed<float>(data, count, seed);
   if (type == DataType::float64) return fill_typed<double>(data, count, seed);
   throw Error("only floating-point sums depend on their order");
