@@ -14,12 +14,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, CommandLine, has_footer, wait_until
+from command_line import CommandLine, has_footer, wait_until
 from components import require_component
 from postgresql_fixture import PostgresqlServer, create_postgresql
+from step_program import write_one_rank
 from waiting import PATIENCE_S
 
 _KEPT = "  runs keep their record files; once that is fixed, the same command continues\n"
+
+
+@pytest.fixture
+def commtune(tmp_path: Path) -> CommandLine:
+    """A folder with a campaign that needs no MPI, which is not the point here."""
+    line = CommandLine(tmp_path)
+    write_one_rank(line)
+    return line
 
 
 def _all_is_stored(commtune: CommandLine) -> None:
@@ -33,7 +42,6 @@ def _all_is_stored(commtune: CommandLine) -> None:
 def test_a_database_that_another_program_holds(commtune: CommandLine) -> None:
     # SQLite itself waits ten seconds in each attempt to write.
     commtune.extra["COMMTUNE_DB_WAIT"] = "11"
-    commtune.write(SMALL)
     with commtune.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(commtune.records()) >= 3, child)
         with closing(sqlite3.connect(commtune.database, isolation_level=None)) as other:
@@ -77,7 +85,6 @@ def _namespaces() -> bool:
 
 def test_a_disk_that_fills_up(commtune: CommandLine, tmp_path: Path) -> None:
     require_component("user namespaces (unshare)", _namespaces())
-    commtune.write(SMALL)
     disk = tmp_path / "disk"
     disk.mkdir()
     tune = [sys.executable, "-m", "commtune.cli", "tune", "campaign.yaml"]
@@ -106,7 +113,6 @@ def test_a_disk_that_fills_up(commtune: CommandLine, tmp_path: Path) -> None:
 
 
 def test_messages_that_a_full_disk_does_not_take_end_nothing(commtune: CommandLine) -> None:
-    commtune.write(SMALL)
     tune = [sys.executable, "-m", "commtune.cli", "tune", "campaign.yaml"]
     said = subprocess.run(
         ["sh", "-c", '"$@" 2> /dev/full', "sh", *tune],
@@ -162,7 +168,6 @@ def test_a_full_disk_with_small_blocks_ends_nothing(commtune: CommandLine, tmp_p
 
 
 def test_a_database_that_is_deleted(commtune: CommandLine) -> None:
-    commtune.write(SMALL)
     with commtune.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(commtune.records()) >= 3, child)
         for file in commtune.database.parent.glob("commtune.db*"):
@@ -190,7 +195,6 @@ def _read_until(child: subprocess.Popen[str], words: str) -> str:
 def on_server(commtune: CommandLine, own_postgresql: PostgresqlServer) -> CommandLine:
     """The command line over a server that the test may stop."""
     commtune.extra["COMMTUNE_DB"] = create_postgresql(own_postgresql.socket)
-    commtune.write(SMALL)
     return commtune
 
 
@@ -257,7 +261,6 @@ def test_ctrl_c_while_a_server_is_waited_for(
 
 
 def test_a_folder_that_cannot_be_made(commtune: CommandLine) -> None:
-    commtune.write(SMALL)
     blocked = commtune.folder / "data"
     blocked.write_text("a file")
     said = commtune("tune", "campaign.yaml", "--db", "elsewhere/commtune.db")

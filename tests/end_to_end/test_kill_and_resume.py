@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from command_line import SMALL, CommandLine, Said, has_footer, wait_until
+from step_program import ONE_RANK, write_one_rank
 from waiting import PATIENCE_S
-
-#: Timing with which a run takes six seconds.
-_LONG = "max_samples: 100000, time_cap: 3s, relative_ci: 0"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def on_each(request: pytest.FixtureRequest, commtune: CommandLine) -> CommandLine:
-    """The command line over each kind of database."""
+def on_each(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
+    """A campaign of runs that take six seconds over each kind of database."""
+    commtune = CommandLine(tmp_path)
+    write_one_rank(commtune, run_s=6)
     if request.param == "postgresql":
         commtune.extra["COMMTUNE_DB"] = request.getfixturevalue("new_postgresql_url")
     return commtune
@@ -26,7 +24,6 @@ def on_each(request: pytest.FixtureRequest, commtune: CommandLine) -> CommandLin
 
 def test_a_run_that_still_lives_is_ended_and_made_again(on_each: CommandLine) -> None:
     commtune = on_each
-    commtune.write(SMALL.replace("max_samples: 10, time_cap: 2ms", _LONG))
     with commtune.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(commtune.records()) >= 1, child)
         child.send_signal(signal.SIGKILL)
@@ -41,30 +38,21 @@ def test_a_run_that_still_lives_is_ended_and_made_again(on_each: CommandLine) ->
     assert commtune.left_over() == {}
 
 
-@pytest.fixture(scope="module")
-def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, Said]:  # noqa: ARG001  # built before
-    """A campaign that is done, and what was said."""
-    line = CommandLine(tmp_path_factory.mktemp("finished"))
-    line.write(SMALL)
-    return line, line("tune", "campaign.yaml")
-
-
 @pytest.fixture
-def finished(made: tuple[CommandLine, Said], tmp_path: Path) -> CommandLine:
-    """The same in a folder of the test's own."""
-    line, said = made
-    assert said.code == 0, said.err
-    shutil.copytree(line.folder, tmp_path, dirs_exist_ok=True)
-    return replace(line, folder=tmp_path)
+def finished(tmp_path: Path) -> tuple[CommandLine, Said]:
+    """A campaign that is done, and what was said."""
+    line = CommandLine(tmp_path)
+    write_one_rank(line)
+    return line, line.succeed("tune", "campaign.yaml")
 
 
 def test_a_finished_campaign_has_nothing_left_to_do(
-    made: tuple[CommandLine, Said],
+    finished: tuple[CommandLine, Said],
 ) -> None:
-    commtune, first = made
+    commtune, first = finished
     runs = commtune.query("SELECT count(*) FROM runs")
     again = commtune("tune", "campaign.yaml")
-    assert (first.code, again.code) == (0, 0)
+    assert again.code == 0
     assert commtune.query("SELECT count(*) FROM runs") == runs
     # All but the time that it took is the same.
     table = first.out[first.out.index("\n  ") :]
@@ -75,7 +63,10 @@ def test_a_finished_campaign_has_nothing_left_to_do(
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
     commtune: CommandLine, number: signal.Signals
 ) -> None:
-    commtune.write(SMALL)
+    if number is signal.SIGINT:  # MPICH's launcher and its ranks are to be ended
+        commtune.write(SMALL)
+    else:
+        write_one_rank(commtune)
     with commtune.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(commtune.records()) >= 3, child)
         child.send_signal(number)
@@ -101,8 +92,6 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
 
 def test_a_second_controller_is_refused_and_a_dead_one_is_followed(on_each: CommandLine) -> None:
     commtune = on_each
-    # However long the second one takes to begin, the first is not done by then.
-    commtune.write(SMALL.replace("max_samples: 10, time_cap: 2ms", _LONG))
     with commtune.start("tune", "campaign.yaml") as first:
         assert wait_until(lambda: len(commtune.records()) >= 1, first)
         second = commtune("tune", "campaign.yaml")
@@ -121,27 +110,27 @@ def test_a_second_controller_is_refused_and_a_dead_one_is_followed(on_each: Comm
 
 
 def test_an_edited_campaign_is_refused_where_results_would_not_compare(
-    finished: CommandLine,
+    finished: tuple[CommandLine, Said],
 ) -> None:
-    commtune = finished
+    commtune, _ = finished
     before = commtune.query("SELECT count(*) FROM runs")
 
-    commtune.write(SMALL.replace("64KiB", "128KiB").replace("max_samples: 10", "max_samples: 11"))
+    commtune.write(ONE_RANK.replace("sizes: [1]", "sizes: [2]") + "timing: {max_samples: 11}\n")
     refused = commtune("tune", "campaign.yaml")
 
     assert refused.code == 2
     assert refused.err[refused.err.index("commtune: ") :] == (
         "commtune: campaign small was started with a different question; changed since "
         "(stored -> now):\n"
-        "  timing.max_samples: 10 -> 11\n"
-        "  workload.sizes: [8, 65536] -> [8, 131072]\n"
+        "  timing.max_samples: 200 -> 11\n"
+        "  workload.sizes: [1] -> [2]\n"
         "  give the campaign another name, or undo the change\n"
     )
     assert commtune.query("SELECT count(*) FROM runs") == before
     assert commtune.query("SELECT * FROM locks") == []
 
     # With more to spend it goes on, and will confirm anew what it finds.
-    commtune.write(SMALL.replace("trials: 3", "trials: 4"))
+    commtune.write(ONE_RANK.replace("trials: 3", "trials: 4"))
     searched = "SELECT count(*) FROM trials WHERE origin NOT IN ('ablated', 'confirm')"
     with commtune.start("tune", "campaign.yaml") as child:
         # The default may run first, at its random place in the block.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import database_values as given
 import pytest
-from command_line import SMALL, CommandLine
-from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
+from command_line import CommandLine
+from step_program import LAUNCHED, MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM, write_one_rank
 from stores import opened_store
 
 from commtune.model import Configuration
@@ -28,7 +28,7 @@ def here(tmp_path: Path) -> CommandLine:
 
 
 def test_it_is_tried_first_and_the_result_says_what_it_brought(here: CommandLine) -> None:
-    here.write(SMALL.replace("trials: 3", "trials: 10").replace("10min", "1s"))
+    write_one_rank(here, campaign=LAUNCHED.replace("trials: 3", "trials: 10"))
     said = here.succeed("tune", "campaign.yaml")
     assert f"note: tried first, as night found it best: {FOUND}" in said.err
     assert "\nTried first, from earlier campaigns: " in said.out

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, CommandLine
+from command_line import CommandLine
+from step_program import LAUNCHED, ONE_RANK, write_one_rank
 
 from commtune.systems.reference_settings import all_reference_settings
 
@@ -68,13 +69,10 @@ def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
     assert "note:" not in said.err
 
 
-def test_another_backend_is_compared(commtune: CommandLine) -> None:
-    said = commtune.succeed("compare", "default", "A=1", *WORKLOAD, "--backend", "python-host")
-    assert "allreduce of float32, 2 ranks, MPICH 5.0.2, python-host; " in said.out
-
-
 def test_what_to_know_of_a_baseline_is_said_before(commtune: CommandLine) -> None:
-    said = commtune.succeed("compare", "reference:olcf-frontier-rccl", "default", *WORKLOAD)
+    sides = ("reference:olcf-frontier-rccl", "default")
+    said = commtune.succeed("compare", *sides, *WORKLOAD, "--backend", "python-host")
+    assert "allreduce of float32, 2 ranks, MPICH 5.0.2, python-host; " in said.out
     assert "measured without NCCL_NET_PLUGIN, which is yours to set" in said.err
     assert "meant for this launch: srun --network=disable_rdzv_get" in said.err
     assert "is for rccl, and these runs use mpich" in said.err
@@ -87,23 +85,23 @@ def test_a_baseline_that_is_not_there(here: CommandLine) -> None:
     assert "Traceback" not in said.err
 
 
-def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine) -> None:
+def test_a_campaign_tries_them_first_and_keeps_what_it_did(here: CommandLine) -> None:
     declared = (
         f"reference_settings: [{EAGER}, alcf-aurora-mpich-ipc]\nextend:\n"
         "  - {name: MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD, kind: integer, values: [1000]}\n"
     )
-    commtune.write(SMALL + declared)
-    said = commtune.succeed("tune", "campaign.yaml", "--json")
+    write_one_rank(here, campaign=LAUNCHED.replace("trials: 3", "trials: 2") + declared)
+    said = here.succeed("tune", "campaign.yaml", "--json")
     assert f"reference:{EAGER} is tried first, as it stands" in said.err
     brought = "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD=1000000, MPIR_CVAR_CH4_IPC_GPU_ENGINE_TYPE="
     assert f"note: for its reference settings, the search also has {brought}" in said.err
-    again = commtune("tune", "campaign.yaml", "--json")  # the same question: it just goes on
+    again = here("tune", "campaign.yaml", "--json")  # the same question: it just goes on
     assert again.code == 0, again.err
-    ((settings,),) = commtune.query("SELECT settings FROM campaigns")
+    ((settings,),) = here.query("SELECT settings FROM campaigns")
     kept = json.loads(settings)["reference_settings"]
     assert [one["name"] for one in kept] == [EAGER, "alcf-aurora-mpich-ipc"]
     assert kept[0]["tried"] == {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
-    ((environment, origin),) = commtune.query(
+    ((environment, origin),) = here.query(
         "SELECT c.environment, t.origin FROM trials t JOIN configurations c "
         "ON c.id = t.configuration_id WHERE t.number = 1"
     )
@@ -132,13 +130,13 @@ def test_the_campaigns_of_a_finding_are_written(commtune: CommandLine) -> None:
     assert said.out.count("put your project for YOUR_PROJECT, then on leonardo: ") == 2
 
 
-def test_a_campaign_without_trials_measures_the_default(commtune: CommandLine) -> None:
-    commtune.write(SMALL.replace("trials: 3", "trials: 0"))
-    said = commtune.succeed("tune", "campaign.yaml")
+def test_a_campaign_without_trials_measures_the_default(here: CommandLine) -> None:
+    write_one_rank(here, campaign=ONE_RANK.replace("trials: 3", "trials: 0"))
+    said = here.succeed("tune", "campaign.yaml")
     assert "Times of the default alone: nothing was searched" in said.out
     assert "commtune results small\n" in said.out
-    assert " 8 B " in said.out and "slowest run" in said.out
-    ((runs, others),) = commtune.query(
+    assert " 1 B " in said.out and "slowest run" in said.out
+    ((runs, others),) = here.query(
         "SELECT count(*), count(DISTINCT trial_id) FROM runs WHERE phase = 'search'"
     )
     assert runs >= 10 and others == 1

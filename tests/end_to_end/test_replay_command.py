@@ -27,7 +27,7 @@ from commtune.replay.recording import Grid, load_grid
 
 RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
 SAID = "replayed from the recording mpich-allreduce: says nothing about this machine"
-BUDGET = "budget: {search: 8s, ablation: 2s, confirmation: 6s}\n"
+BUDGET = "budget: {search: 5s, ablation: 1s, confirmation: 4s}\n"
 
 #: Six configurations, recorded in less than a second a round.
 TINY = (
@@ -183,7 +183,7 @@ def test_the_database_says_that_it_was_replayed(replayed: CommandLine) -> None:
 
 def test_recorded_seconds_are_spent_not_real_ones(replayed: CommandLine) -> None:
     (spent,) = replayed.query("SELECT SUM(wall_s), COUNT(*) FROM runs")
-    assert 8 < spent[0] < 40
+    assert 5 < spent[0] < 25
     walls = {round(run.wall_s, 4) for run in load_grid(RECORDING).runs}
     stored = {round(wall, 4) for (wall,) in replayed.query("SELECT wall_s FROM runs")}
     assert stored <= walls
@@ -261,7 +261,7 @@ def test_a_pruned_campaign_says_the_same_and_goes_on_the_same(
     assert answers(line) == before
 
     for one in (line, untouched):
-        more = BUDGET.replace("8s", "12s")
+        more = BUDGET.replace("5s", "6s")
         one.write(recorded_campaign() + more)
         one.succeed("tune", "campaign.yaml", "--replay", str(RECORDING))
     made = "SELECT configuration_id, phase, block, position, wall_s FROM runs ORDER BY id"
@@ -300,7 +300,7 @@ def test_a_recording_that_does_not_fit_is_refused_before_anything_starts(tmp_pat
 
 def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: CommandLine) -> None:
     commtune.write(TINY)
-    command = ("record", "campaign.yaml", "--runs", "6", "--out", "tiny.jsonl.gz")
+    command = ("record", "campaign.yaml", "--runs", "3", "--out", "tiny.jsonl.gz")
     part = commtune.folder / "tiny.jsonl.gz.part"
     with commtune.start(*command) as child:
         assert child.stderr and any("4 runs of the default" in said for said in child.stderr)
@@ -324,10 +324,10 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     grid = load_grid(commtune.folder / "tiny.jsonl.gz")
     others = len(grid.configurations) - 1
     assert said.out == (
-        f"wrote tiny.jsonl.gz: {_count_of_runs(others, 6)} runs of {others + 1} configurations\n"
+        f"wrote tiny.jsonl.gz: {_count_of_runs(others, 3)} runs of {others + 1} configurations\n"
     )
     assert [run.configuration for run in grid.runs] == list(
-        _run_order(others, 6, grid.header.seed)
+        _run_order(others, 3, grid.header.seed)
     )
     starts = [run.started_s for run in grid.runs]
     assert starts == sorted(starts)
@@ -344,7 +344,7 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
 
 def test_a_real_campaign_is_not_continued_by_a_replay(commtune: CommandLine) -> None:
     commtune.write(TINY)
-    commtune.succeed("record", "campaign.yaml", "--runs", "2", "--out", "t.gz")
+    commtune.succeed("record", "campaign.yaml", "--runs", "1", "--out", "t.gz")
     with commtune.start("tune", "campaign.yaml") as child:
         # The one before the last is a good run: without any, the campaign would begin anew.
         assert wait_until(lambda: len(commtune.records()) >= 2, child)
