@@ -11,12 +11,12 @@ using namespace commtune;
 
 namespace {
 
-constexpr std::size_t kCount = 4096;
+constexpr std::size_t kElements = 4096;
 
 template <class T>
 std::vector<T> filled(DataType type, int rank, std::uint64_t round = 0) {
-  std::vector<T> data(kCount);
-  fill_wide(type, data.data(), kCount, rank, round);
+  std::vector<T> data(kElements);
+  fill_wide(type, data.data(), kElements, rank, round);
   return data;
 }
 
@@ -27,7 +27,7 @@ std::size_t differing(DataType type) {
   const auto b = filled<T>(type, 1);
   const auto c = filled<T>(type, 2);
   std::size_t count = 0;
-  for (std::size_t i = 0; i < kCount; ++i) {
+  for (std::size_t i = 0; i < kElements; ++i) {
     // Volatile, so that no compiler adds in wider registers.
     const volatile T left = a[i] + b[i];
     const volatile T right = b[i] + c[i];
@@ -39,14 +39,14 @@ std::size_t differing(DataType type) {
 }  // namespace
 
 TEST(another_order_of_summation_shows_in_about_every_fourth_element) {
-  EXPECT(differing<float>(DataType::float32) > kCount / 5);
-  EXPECT(differing<double>(DataType::float64) > kCount / 5);
+  EXPECT(differing<float>(DataType::float32) > kElements / 5);
+  EXPECT(differing<double>(DataType::float64) > kElements / 5);
 }
 
 TEST(values_are_finite_and_depend_on_rank_round_and_index) {
   const auto data = filled<float>(DataType::float32, 0);
   const std::set<float> distinct(data.begin(), data.end());
-  EXPECT(distinct.size() > kCount - 10);
+  EXPECT(distinct.size() > kElements - 10);
   for (const float value : data) EXPECT(std::isfinite(value) && value != 0.0F);
   EXPECT((data == filled<float>(DataType::float32, 0)));
   EXPECT((data != filled<float>(DataType::float32, 1)));
@@ -61,9 +61,9 @@ TEST(a_prefix_is_the_same_whatever_the_count) {
 }
 
 TEST(whole_numbers_have_no_order_to_show) {
-  std::vector<std::int32_t> data(kCount);
+  std::vector<std::int32_t> data(kElements);
   EXPECT(harness::contains(
-      harness::message_of<Error>([&] { fill_wide(DataType::int32, data.data(), kCount, 0, 0); }),
+      harness::message_of<Error>([&] { fill_wide(DataType::int32, data.data(), kElements, 0, 0); }),
       "floating-point"));
 }
 
