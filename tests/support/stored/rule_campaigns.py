@@ -21,12 +21,18 @@ from commtune.wiring import benchmark_setup
 from commtune.wiring.campaign_records import record_of
 
 KIB = 1024
+#: Settings of small and of large sizes.
+Pair = tuple[Mapping[str, str], Mapping[str, str]]
 CAMPAIGN = """\
 campaign: 1
 name: small
 space: {space}
 mpi: {mpi}
-workload: {{operation: {operation}, ranks: {ranks}, sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]}}
+workload:
+  operation: {operation}
+  backend: {backend}
+  ranks: {ranks}
+  sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]
 timing: {{max_samples: 10, time_cap: 2ms}}
 budget: {{search: 10min, ablation: 1s, confirmation: 1s, trials: 1}}
 """
@@ -41,7 +47,7 @@ def ruled(collective: str, algorithm: str) -> Mapping[str, str]:
 
 #: Two algorithms, from 2 to 4 KiB and at 16 KiB; those of broadcast and allreduce are not the
 #: library's own choice there.
-ALGORITHMS: dict[tuple[str, str], tuple[Mapping[str, str], Mapping[str, str]]] = {
+ALGORITHMS: dict[tuple[str, str], Pair] = {
     ("openmpi", "allreduce"): (
         ruled("allreduce", "basic_linear"),
         ruled("allreduce", "nonoverlapping"),
@@ -125,29 +131,37 @@ def make(
     operation: str = "allreduce",
     ranks: int = 3,
     mpi_name: str = "",
-    settings: tuple[Mapping[str, str], Mapping[str, str]] | None = None,
+    settings: Pair | None = None,
+    beside: Mapping[str, Pair] | None = None,
+    backend: str = "mpi-host",
 ) -> Made:
     """A campaign as it lies in the database before its first run, with two profiles.
 
     Args:
         mpi_name: as in a campaign file; empty for the library's wheel.
         settings: of the two profiles, in the place of those of ``ALGORITHMS``.
+        beside: settings of two profiles each of other operations.
     """
-    where = {"space": SPACES[library], "operation": operation, "ranks": ranks}
+    where = {"space": SPACES[library], "operation": operation, "ranks": ranks, "backend": backend}
     text = CAMPAIGN.format(mpi=mpi_name or f"wheel:{WHEELS[library]}", **where)
     (folder / "campaign.yaml").write_text(text)
     spec = load_campaign(folder / "campaign.yaml")
     mpi = benchmark_setup.find_named_mpi(spec.mpi)
     with opened_store(folder / "c.db") as store:
         handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
-        small, large = settings or ALGORITHMS[library, operation]
+        pairs = {operation: settings or ALGORITHMS[library, operation], **(beside or {})}
         # Intel MPI's files need a rule at every size.
         lowest, highest = (1, 64) if library == "intel-mpi" else (2, 16)
         profiles = [
-            stated(operation, lowest * KIB, 4 * KIB, small),
-            stated(operation, 16 * KIB, highest * KIB, large),
+            profile
+            for name, (small, large) in pairs.items()
+            for profile in (
+                stated(name, lowest * KIB, 4 * KIB, small),
+                stated(name, 16 * KIB, highest * KIB, large),
+            )
         ]
-        store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
+        where = {"ranks": ranks, "backend": backend}
+        store.save_profiles(handle.id, [replace(profile, **where) for profile in profiles])
         store.finish_campaign(handle.id)
         store.unlock_all()
     found = Made(library, folder)
