@@ -1,7 +1,7 @@
 """For gdb: writes the functions that a process enters at each size, a line each.
 
-Functions are those whose names contain one of COMMTUNE_WORDS and match COMMTUNE_FUNCTIONS. After a name
-stand its arguments in the registers that COMMTUNE_REGISTERS names.
+Functions are those whose names contain one of COMMTUNE_WORDS and match COMMTUNE_FUNCTIONS. After
+a name stand its arguments in the registers that COMMTUNE_REGISTERS names.
 """
 
 # mypy: ignore-errors

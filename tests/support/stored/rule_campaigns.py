@@ -28,11 +28,7 @@ campaign: 1
 name: small
 space: {space}
 mpi: {mpi}
-workload:
-  operation: {operation}
-  backend: {backend}
-  ranks: {ranks}
-  sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]
+workload: {{operation: {operation}, ranks: {ranks}, sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]}}
 timing: {{max_samples: 10, time_cap: 2ms}}
 budget: {{search: 10min, ablation: 1s, confirmation: 1s, trials: 1}}
 """
@@ -133,7 +129,6 @@ def make(
     mpi_name: str = "",
     settings: Pair | None = None,
     beside: Mapping[str, Pair] | None = None,
-    backend: str = "mpi-host",
 ) -> Made:
     """A campaign as it lies in the database before its first run, with two profiles.
 
@@ -142,7 +137,7 @@ def make(
         settings: of the two profiles, in the place of those of ``ALGORITHMS``.
         beside: settings of two profiles each of other operations.
     """
-    where = {"space": SPACES[library], "operation": operation, "ranks": ranks, "backend": backend}
+    where = {"space": SPACES[library], "operation": operation, "ranks": ranks}
     text = CAMPAIGN.format(mpi=mpi_name or f"wheel:{WHEELS[library]}", **where)
     (folder / "campaign.yaml").write_text(text)
     spec = load_campaign(folder / "campaign.yaml")
@@ -160,8 +155,7 @@ def make(
                 stated(name, 16 * KIB, highest * KIB, large),
             )
         ]
-        where = {"ranks": ranks, "backend": backend}
-        store.save_profiles(handle.id, [replace(profile, **where) for profile in profiles])
+        store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
         store.finish_campaign(handle.id)
         store.unlock_all()
     found = Made(library, folder)
