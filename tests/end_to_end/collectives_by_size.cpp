@@ -1,4 +1,4 @@
-// Calls an operation once at each size: for a debugger, which stops at at_size.
+// Calls operations, each once at the sizes after its name: for a debugger, which stops at at_size.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -13,9 +13,13 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const std::string operation = argv[1];
-  for (int at = 2; at < argc; ++at) {
+  std::string operation;
+  for (int at = 1; at < argc; ++at) {
     const long bytes = std::atol(argv[at]);
+    if (bytes == 0) {
+      operation = argv[at];
+      continue;
+    }
     const int block = static_cast<int>(bytes / ranks);
     std::vector<char> sent(bytes);
     std::vector<char> received(bytes);

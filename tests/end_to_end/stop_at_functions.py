@@ -1,7 +1,7 @@
 """For gdb: writes the functions that a process enters at each size, a line each.
 
-Functions are those whose names contain COMMTUNE_WORD and match COMMTUNE_FUNCTIONS. After a name
-stand its arguments in the registers that COMMTUNE_REGISTERS names.
+Functions are those whose names contain one of COMMTUNE_WORDS and match COMMTUNE_FUNCTIONS. After
+a name stand its arguments in the registers that COMMTUNE_REGISTERS names.
 """
 
 # mypy: ignore-errors
@@ -33,7 +33,8 @@ for command in ("set pagination off", "set confirm off", "set debuginfod enabled
     gdb.execute(command)
 gdb.execute("break main")
 gdb.execute("run")
-listed = gdb.execute("info functions " + os.environ["COMMTUNE_WORD"], to_string=True)
+words = os.environ["COMMTUNE_WORDS"].split()
+listed = " ".join(gdb.execute(f"info functions {word}", to_string=True) for word in words)
 for name in {"at_size", *filter(PATTERN.fullmatch, listed.split())}:
     Stop(name)
 gdb.execute("continue")

@@ -35,7 +35,7 @@ mpi: wheel:mpich
 benchmark: {python: shift.py:Shift}
 workload: {ranks: 2, sizes: [8, 64KiB]}
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 10min, ablation: 1s, confirmation: 2s, trials: 3}
+budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 3}
 run_time_limit: 60s
 """
 _SHIFT = """\
@@ -85,6 +85,12 @@ def test_a_changed_pattern_is_another_question(shifted: CommandLine) -> None:
     assert "benchmark.sources" in said.err
 
 
+#: For tests that ask how runs begin and end, and not how fast they are.
+_SHORT_CAMPAIGN = STEP_CAMPAIGN.replace(
+    "confirmation: 5s, trials: 4", "confirmation: 1s, trials: 1"
+)
+
+
 @pytest.fixture
 def stepping(commtune: CommandLine) -> CommandLine:
     """A folder with a program whose speed depends on a variable, and its campaign."""
@@ -108,7 +114,7 @@ def without_mpi(stepping: CommandLine) -> CommandLine:
 
 def test_a_command_of_one_rank_needs_no_mpi(without_mpi: CommandLine) -> None:
     without_mpi.write(
-        STEP_CAMPAIGN.replace("mpi: wheel:mpich\n", "").replace("ranks: 2", "ranks: 1")
+        _SHORT_CAMPAIGN.replace("mpi: wheel:mpich\n", "").replace("ranks: 2", "ranks: 1")
     )
     without_mpi.succeed("tune", "campaign.yaml")
     outcomes = {row[0] for row in without_mpi.query("SELECT outcome FROM runs")}
@@ -120,7 +126,7 @@ def test_a_command_of_one_rank_needs_no_mpi(without_mpi: CommandLine) -> None:
 def test_a_command_of_several_ranks_needs_a_launcher_and_no_compiler(
     without_mpi: CommandLine,
 ) -> None:
-    without_mpi.write(STEP_CAMPAIGN.replace("mpi: wheel:mpich\n", ""))
+    without_mpi.write(_SHORT_CAMPAIGN.replace("mpi: wheel:mpich\n", ""))
     refused = without_mpi("tune", "campaign.yaml")
     assert refused.code == 3
     assert "2 ranks need an MPI launcher (mpiexec), and none is on PATH" in refused.err
@@ -133,6 +139,7 @@ def test_a_command_of_several_ranks_needs_a_launcher_and_no_compiler(
 
 def test_a_first_mistake_costs_nothing(stepping: CommandLine) -> None:
     """What failed keeps its runs under another name; the corrected file goes by its own."""
+    stepping.write(_SHORT_CAMPAIGN)
     stepping.write("echo no such thing; exit 7", "step.sh")
     failed = stepping("tune", "campaign.yaml")
     assert failed.code == 3
@@ -172,7 +179,8 @@ def test_a_pattern_that_fails_is_run_by_hand(commtune: CommandLine) -> None:
     assert "no attribute 'length'" in ended.output
 
 
-def test_a_command_is_tuned_for(stepping: CommandLine) -> None:
+def test_a_command_is_tuned_for_and_its_profile_verified(stepping: CommandLine) -> None:
+    stepping.write("[ ! -e gone ] || exit 9\n" + STEP_PROGRAM, "step.sh")
     stepping.succeed("tune", "campaign.yaml", "--json")
     outcomes = {row[0] for row in stepping.query("SELECT outcome FROM runs")}
     assert outcomes == {"ok", "failed", "wrong-result"}
@@ -182,12 +190,7 @@ def test_a_command_is_tuned_for(stepping: CommandLine) -> None:
     (answer,) = json.loads(best.out)
     assert answer["configuration"] == {"MYLIB_MODE": "fast"}
     assert answer["verdict"] == "faster"
-
-
-def test_a_profile_of_a_command_can_be_verified(stepping: CommandLine) -> None:
-    stepping.write("[ ! -e gone ] || exit 9\n" + STEP_PROGRAM, "step.sh")
-    stepping.succeed("tune", "campaign.yaml")
-    (name,) = stepping.query("SELECT name FROM profiles WHERE verdict = 'faster' LIMIT 1")[0]
+    name = f"step/{answer['name']}"
     said = stepping("verify", name, "--time", "1min")  # it ends as soon as the answer is clear
     assert said.code == 0, said.out + said.err
     stepping.succeed("report", "step", "--output", "report.html")

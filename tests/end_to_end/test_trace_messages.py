@@ -80,13 +80,6 @@ def _mpi(library: str) -> MpiInstallation:
 _MORE = {"openmpi": ("--allow-run-as-root", "--oversubscribe")}
 
 
-def test_counts_are_written_as_a_campaign_has_them(program: str, commtune: CommandLine) -> None:
-    launched = ["mpiexec", "-n", "2", sys.executable, program]
-    loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi("mpich"))})
-    said = loading("trace-messages", "--mpi", "wheel:mpich", "--", *launched)
-    assert "# allreduce, 2 ranks: 100 calls\nmessages: {8: 50, 1024: 50}\n" in said.out
-
-
 def test_a_program_that_sends_nothing_or_fails_is_told(commtune: CommandLine) -> None:
     nothing = commtune("trace-messages", "--mpi", "wheel:mpich", "--", "true")
     assert nothing.code == 2
@@ -138,12 +131,12 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     assert "guard_operations: [ping-pong, reduce]\n" in campaign
     (commtune.folder / "my-solver.yaml").write_text(
         f"{campaign}timing: {{max_samples: 10, time_cap: 2ms}}\n"
-        "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 2}\n"
+        "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 1}\n"
     )
     commtune.succeed("tune", "my-solver.yaml")
     runs = "SELECT outcome, COUNT(*) FROM runs GROUP BY outcome"
     outcomes = dict(commtune.query(runs))
-    assert outcomes.pop("ok") >= 10
+    assert outcomes.pop("ok") >= 5
     assert not {"failed", "wrong-result", "malformed"} & set(outcomes)
     assert {row[0] for row in commtune.query("SELECT bytes FROM measurements")} >= {8, 1024, 2048}
     profile = stated("own:MySolver", 8, 2048, _SETTING)
@@ -153,12 +146,10 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     ((name, value),) = _SETTING.items()
     commtune.succeed("export", f"my-solver/{profile.name}", "--format", "sh", "-o", "p.sh")
     script = f". ./p.sh; echo {name} is ${name}; exec " + shlex.join(launched)
-    rerun = loading("trace-messages", "--mpi", mpi, "--json", "--", "sh", "-c", script)
+    rerun = loading("trace-messages", "--mpi", mpi, "--", "sh", "-c", script)
     assert f"{name} is {value}\n" in rerun.err
-    assert {(one["operation"], one["ranks"]) for one in json.loads(rerun.out)} >= {
-        ("allreduce", 2),
-        ("alltoall", 2),
-    }
+    assert "# allreduce, 2 ranks: 100 calls\nmessages: {8: 50, 1024: 50}\n" in rerun.out
+    assert "# alltoall, 2 ranks: " in rerun.out
 
 
 _SETTING = {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "recursive_doubling"}

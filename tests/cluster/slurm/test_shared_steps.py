@@ -49,7 +49,7 @@ class _Place:
     search: SearchSession = field(init=False)
 
     def __post_init__(self) -> None:
-        self.search = SearchSession(self.steps, ranks=2)
+        self.search = SearchSession(self.steps)
 
     def start_by(self, request: JobRequest, srun: str = "srun") -> None:
         """From now on this starts the steps."""
@@ -113,7 +113,7 @@ def _ranks(result: RunResult, name: str) -> list[str]:
     return [rank["environment"].get(name, "") for rank in result.header["rank_info"]]
 
 
-def test_one_step_serves_runs_on_all_nodes(place: _Place) -> None:
+def test_one_step_serves_runs_on_all_nodes_until_one_hangs(place: _Place) -> None:
     place.search.begin()
     served = set()
     for value in ("65536", "1048576", "", "7"):
@@ -127,10 +127,7 @@ def test_one_step_serves_runs_on_all_nodes(place: _Place) -> None:
     assert served == {str(OWN_RUNS)}
     assert place.step_numbers() == [str(OWN_RUNS)]
     assert place.processes()
-
-
-def test_a_run_that_hangs_takes_its_step_along_on_all_nodes(place: _Place) -> None:
-    place.search.begin()
+    # A run that hangs takes its step along, on all nodes.
     hung = place.search.run("hang", limit_s=3.0)
     assert hung.outcome is Outcome.TIMED_OUT, hung.detail
     place.check_nothing_left()

@@ -48,7 +48,7 @@ class SearchSession:
     """Makes runs, one after the other."""
 
     benchmark: Benchmark
-    ranks: int = 3
+    ranks: int = 2
     made: int = 0
 
     def run(

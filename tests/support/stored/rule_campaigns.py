@@ -21,6 +21,8 @@ from commtune.wiring import benchmark_setup
 from commtune.wiring.campaign_records import record_of
 
 KIB = 1024
+#: Settings of small and of large sizes.
+Pair = tuple[Mapping[str, str], Mapping[str, str]]
 CAMPAIGN = """\
 campaign: 1
 name: small
@@ -41,7 +43,7 @@ def ruled(collective: str, algorithm: str) -> Mapping[str, str]:
 
 #: Two algorithms, from 2 to 4 KiB and at 16 KiB; those of broadcast and allreduce are not the
 #: library's own choice there.
-ALGORITHMS: dict[tuple[str, str], tuple[Mapping[str, str], Mapping[str, str]]] = {
+ALGORITHMS: dict[tuple[str, str], Pair] = {
     ("openmpi", "allreduce"): (
         ruled("allreduce", "basic_linear"),
         ruled("allreduce", "nonoverlapping"),
@@ -125,13 +127,15 @@ def make(
     operation: str = "allreduce",
     ranks: int = 3,
     mpi_name: str = "",
-    settings: tuple[Mapping[str, str], Mapping[str, str]] | None = None,
+    settings: Pair | None = None,
+    beside: Mapping[str, Pair] | None = None,
 ) -> Made:
     """A campaign as it lies in the database before its first run, with two profiles.
 
     Args:
         mpi_name: as in a campaign file; empty for the library's wheel.
         settings: of the two profiles, in the place of those of ``ALGORITHMS``.
+        beside: settings of two profiles each of other operations.
     """
     where = {"space": SPACES[library], "operation": operation, "ranks": ranks}
     text = CAMPAIGN.format(mpi=mpi_name or f"wheel:{WHEELS[library]}", **where)
@@ -140,12 +144,16 @@ def make(
     mpi = benchmark_setup.find_named_mpi(spec.mpi)
     with opened_store(folder / "c.db") as store:
         handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
-        small, large = settings or ALGORITHMS[library, operation]
+        pairs = {operation: settings or ALGORITHMS[library, operation], **(beside or {})}
         # Intel MPI's files need a rule at every size.
         lowest, highest = (1, 64) if library == "intel-mpi" else (2, 16)
         profiles = [
-            stated(operation, lowest * KIB, 4 * KIB, small),
-            stated(operation, 16 * KIB, highest * KIB, large),
+            profile
+            for name, (small, large) in pairs.items()
+            for profile in (
+                stated(name, lowest * KIB, 4 * KIB, small),
+                stated(name, 16 * KIB, highest * KIB, large),
+            )
         ]
         store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
         store.finish_campaign(handle.id)
