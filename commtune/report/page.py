@@ -22,7 +22,7 @@ from commtune.report.figures import evidence
 from commtune.report.figures import timeline as course_figures
 from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
-from commtune.report.record import CampaignRecord
+from commtune.report.record import ReportedCampaign
 from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
 from commtune.tuner.statistics.importance import Importance, variable_importance
@@ -56,7 +56,7 @@ class Page:
         pictures: figures by name; without those that have nothing to show.
     """
 
-    def __init__(self, record: CampaignRecord) -> None:
+    def __init__(self, record: ReportedCampaign) -> None:
         runs = timeline.default_runs(record)
         self.record = record
         estimand = record.campaign.estimand
@@ -158,7 +158,7 @@ class Page:
         )
 
 
-def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[Path]:
+def write_report(record: ReportedCampaign, page: Path, png: Path | None) -> list[Path]:
     """Writes the page, and the figures if a folder for them is given.
 
     Returns:
@@ -187,7 +187,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def _found(record: CampaignRecord) -> tuple[str, ...]:
+def _found(record: ReportedCampaign) -> tuple[str, ...]:
     system = str(record.campaign.settings.get(DESCRIBED) or "")
     if not system or record.beside or record.emulated:
         return ()
@@ -206,7 +206,7 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
     return tuple(replication_lines(seen, system, replayed if record.is_unreal else ""))
 
 
-def _picture_banner(record: CampaignRecord) -> str:
+def _picture_banner(record: ReportedCampaign) -> str:
     """Returns a banner for figures of a campaign that measured nothing here; else empty."""
     if not record.is_unreal:
         site = record.campaign.site
@@ -216,7 +216,7 @@ def _picture_banner(record: CampaignRecord) -> str:
     return "SIMULATED: says nothing about a real system"
 
 
-def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
+def _importance(record: ReportedCampaign) -> dict[str, list[Importance]]:
     """Computes the importance of variables in the search, by range of sizes."""
     found = {}
     for label, (low, high) in _IMPORTANCE_RANGES.items():

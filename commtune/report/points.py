@@ -31,7 +31,7 @@ from commtune.tuner.statistics.pairs import pair_by_size
 from commtune.tuner.statistics.tails import Tail, measure_tail
 
 if TYPE_CHECKING:  # slow to import, and not needed to draw stored evidence
-    from commtune.report.record import CampaignRecord
+    from commtune.report.record import ReportedCampaign
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"
@@ -109,7 +109,7 @@ class SizePoint:
         return self.evidence.gain.pairs >= FEWEST_PAIRS
 
 
-def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
+def size_points(record: ReportedCampaign) -> tuple[SizePoint, ...]:
     """Returns a point for each confirmed size and machine state, by ascending size."""
     paired = _pairs_of(record)
     found = [
@@ -121,7 +121,7 @@ def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
 
 
 def _size_point(
-    record: CampaignRecord, profile: Profile, point: PointEvidence, paired: _Pairs
+    record: ReportedCampaign, profile: Profile, point: PointEvidence, paired: _Pairs
 ) -> SizePoint:
     cell = (point.bytes, point.speed)
     whose = _whose(profile, point, paired)
@@ -153,7 +153,7 @@ def _mean_log(pairs: Sequence[_Pair]) -> float:
     return fmean(log(pair.ratio) for pair in pairs) if pairs else 0.0
 
 
-def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cell: Cell) -> int:
+def _more_pairs(record: ReportedCampaign, configuration: Configuration | None, cell: Cell) -> int:
     for confirmed in record.conclusion.confirmed:
         if confirmed.configuration == configuration:
             for effect in confirmed.effects:
@@ -162,7 +162,7 @@ def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cel
     return 0
 
 
-def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
+def _pairs_of(record: ReportedCampaign) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
     """Returns confirmation pairs by candidate, size and machine state, in order of blocks.
 
     These are the pairs that the intervals use: from complete blocks, with the last result of a
@@ -205,7 +205,7 @@ class _OperationStep:
 
 
 def operation_steps(
-    record: CampaignRecord, points: Sequence[SizePoint]
+    record: ReportedCampaign, points: Sequence[SizePoint]
 ) -> tuple[_OperationStep, ...]:
     """Returns all steps, by size, in the order in which they are measured."""
     times = _step_times(record)
@@ -222,7 +222,7 @@ def operation_steps(
     return tuple(sorted(found, key=lambda step: step.bytes))
 
 
-def _step_times(record: CampaignRecord) -> dict[tuple[Configuration, int, str], list[float]]:
+def _step_times(record: ReportedCampaign) -> dict[tuple[Configuration, int, str], list[float]]:
     runs = [run for run in record.runs if run.run_id in record.parts]
     confirmed = [run for run in runs if run.phase is Phase.CONFIRM]
     found: defaultdict[tuple[Configuration, int, str], list[float]] = defaultdict(list)
@@ -234,7 +234,7 @@ def _step_times(record: CampaignRecord) -> dict[tuple[Configuration, int, str], 
     return dict(found)
 
 
-def nominal_of(record: CampaignRecord) -> Nominal:
+def nominal_of(record: ReportedCampaign) -> Nominal:
     """Returns the nominal bus bandwidth, or the reason why it is unknown."""
     said = record.campaign.system.description.get(_SAID)
     if isinstance(said, int | float) and isfinite(said) and said > 0:
@@ -245,7 +245,7 @@ def nominal_of(record: CampaignRecord) -> Nominal:
     return stored_nominal(workload, fabric, record.header)
 
 
-def busbw_of(record: CampaignRecord) -> Callable[[SizePoint, float], float] | None:
+def busbw_of(record: ReportedCampaign) -> Callable[[SizePoint, float], float] | None:
     """Returns a function for the bus bandwidth (bytes/s) at a point, given a time in seconds.
 
     ``None`` if no run tells the factor, or times are no medians.

@@ -14,7 +14,7 @@ from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, PointEvidence, 
 from commtune.model.conclusion import error_share
 from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.report.points import SizePoint
-from commtune.report.record import CampaignRecord
+from commtune.report.record import ReportedCampaign
 from commtune.tuner.execution.runner import is_searched
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -34,7 +34,7 @@ class _AnswerCard:
     command: str = ""
 
 
-def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[_AnswerCard, ...]:
+def answer_cards(record: ReportedCampaign, points: Sequence[SizePoint]) -> tuple[_AnswerCard, ...]:
     """Returns a card for each range of ascending sizes, then one for all sizes."""
     ranged = [_card(record, profile, points) for profile in _merged(record.ranged)]
     return (*ranged, *([_one(record)] if record.one else []))
@@ -54,7 +54,7 @@ def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
 
 
 def _card(
-    record: CampaignRecord, profiles: Sequence[Profile], points: Sequence[SizePoint]
+    record: ReportedCampaign, profiles: Sequence[Profile], points: Sequence[SizePoint]
 ) -> _AnswerCard:
     here = [p for p in points if p.profile in profiles and p.is_judged]
     sizes = formatting.format_sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
@@ -75,7 +75,7 @@ def _card(
     )
 
 
-def _one(record: CampaignRecord) -> _AnswerCard:
+def _one(record: ReportedCampaign) -> _AnswerCard:
     profile = record.one
     assert profile is not None
     if profile.verdict is Verdict.WITHDRAWN:
@@ -134,7 +134,7 @@ def _guarded(profiles: Sequence[Profile]) -> list[str]:
     return [f"It slows down {', '.join(where)}."]
 
 
-def _export(record: CampaignRecord, profile: str) -> str:
+def _export(record: ReportedCampaign, profile: str) -> str:
     return f"commtune export {shlex.quote(f'{record.campaign.name}/{profile}')} --format sh"
 
 
@@ -163,20 +163,20 @@ _UNIT = (
 )
 
 
-def method_paragraphs(record: CampaignRecord) -> list[str]:
+def method_paragraphs(record: ReportedCampaign) -> list[str]:
     """Returns paragraphs on the method, from what is stored about this campaign."""
     parts = (_UNIT, _timing(record), _candidates(record), _intervals(record), _looks(record),
              _again(record), _speeds(record), _threshold(record))  # fmt: skip
     return [part for part in parts if part]
 
 
-def _timing(record: CampaignRecord) -> str:
+def _timing(record: ReportedCampaign) -> str:
     """Describes how operations are timed, if the campaign chose it."""
     chosen = record.campaign.settings.get("timing_choice")
     return f"{_capitalize(chosen['said'])}." if chosen else ""
 
 
-def _candidates(record: CampaignRecord) -> str:
+def _candidates(record: ReportedCampaign) -> str:
     confirmed = record.conclusion.confirmed
     tried = sum(is_searched(trial.origin) for trial in record.trials)
     said = (
@@ -195,7 +195,7 @@ def _candidates(record: CampaignRecord) -> str:
     )
 
 
-def _intervals(record: CampaignRecord) -> str:
+def _intervals(record: ReportedCampaign) -> str:
     level = record.held_against("level")
     if level is None:
         return ""
@@ -214,14 +214,14 @@ def _intervals(record: CampaignRecord) -> str:
     )
 
 
-def _alone(record: CampaignRecord) -> str:
+def _alone(record: ReportedCampaign) -> str:
     speeds = {point.speed for profile in record.profiles for point in profile.points}
     is_mixed = ALL in speeds and len(speeds) > 1
     level = record.held_against("level")
     return f" {formatting.each_by_itself(level)}" if is_mixed else ""
 
 
-def _looks(record: CampaignRecord) -> str:
+def _looks(record: ReportedCampaign) -> str:
     looks = record.conclusion.method.looks
     if not looks:
         return ""
@@ -233,7 +233,7 @@ def _looks(record: CampaignRecord) -> str:
     )
 
 
-def _again(record: CampaignRecord) -> str:
+def _again(record: ReportedCampaign) -> str:
     """Describes the error rate that repeated confirmations may spend."""
     number = record.conclusion.method.confirmations
     if number < 2:
@@ -246,7 +246,7 @@ def _again(record: CampaignRecord) -> str:
     )
 
 
-def _speeds(record: CampaignRecord) -> str:
+def _speeds(record: ReportedCampaign) -> str:
     limits = record.speeds.thresholds_s
     if not limits:
         return ""
@@ -258,7 +258,7 @@ def _speeds(record: CampaignRecord) -> str:
     )
 
 
-def _threshold(record: CampaignRecord) -> str:
+def _threshold(record: ReportedCampaign) -> str:
     least = record.held_against("minimum_gain")
     tolerance = record.held_against("tolerance")
     if least is None:
@@ -278,7 +278,7 @@ def _threshold(record: CampaignRecord) -> str:
     return said
 
 
-def missing_parts(record: CampaignRecord) -> list[str]:
+def missing_parts(record: ReportedCampaign) -> list[str]:
     """Lists what this report can't show, with reasons."""
     said = []
     if not record.concluded:

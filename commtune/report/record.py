@@ -99,7 +99,7 @@ class TimedRuns:
 
 
 @dataclass(frozen=True)
-class CampaignRecord:
+class ReportedCampaign:
     """A campaign with its runs.
 
     Attributes:
@@ -210,7 +210,7 @@ class CampaignRecord:
         )
 
 
-def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> CampaignRecord:
+def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> ReportedCampaign:
     """Reads the record of a campaign.
 
     Args:
@@ -226,7 +226,7 @@ def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> 
     stored = store.conclusion(campaign.id)
     decision = store.decision(campaign.id)
     workload = campaign.what.get("workload") or {}
-    return CampaignRecord(
+    return ReportedCampaign(
         campaign=campaign,
         trials=tuple(store.trials(campaign.id)),
         runs=runs,

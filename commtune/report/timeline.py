@@ -14,7 +14,7 @@ from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, Run
 from commtune.model.conclusion import DefaultNoise
 from commtune.model.run_costs import RunCost
-from commtune.report.record import CampaignRecord
+from commtune.report.record import ReportedCampaign
 from commtune.tuner.outcome.conclusion import noise_of
 from commtune.tuner.statistics.evidence import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
@@ -74,13 +74,13 @@ class DefaultRun(NamedTuple):
     is_disturbed: bool
 
 
-def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
+def phase_costs(record: ReportedCampaign) -> tuple[PhaseCost, ...]:
     """Returns the cost of each phase, in order."""
     runs = {phase: [run for run in record.runs if run.phase is phase] for phase in _TITLES}
     return tuple(_cost(record, phase, mine) for phase, mine in runs.items() if mine)
 
 
-def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[Run]) -> PhaseCost:
+def _cost(record: ReportedCampaign, phase: Phase, runs: Sequence[Run]) -> PhaseCost:
     failed = [run for run in runs if run.outcome.is_failure]
     lost = [run for run in runs if run.outcome.is_lost]
     told = record.conclusion.spent.get(str(phase))
@@ -97,13 +97,13 @@ def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[Run]) -> PhaseCos
     )
 
 
-def _budget(record: CampaignRecord, phase: Phase) -> float:
+def _budget(record: ReportedCampaign, phase: Phase) -> float:
     name = BUDGETS.get(phase, "")
     settings = record.campaign.settings.get("budget") or {}
     return float(record.conclusion.budget.get(name) or settings.get(name) or 0.0)
 
 
-def outside_s(record: CampaignRecord) -> float:
+def outside_s(record: ReportedCampaign) -> float:
     """Returns the seconds of sessions outside of runs: starting, deciding, storing, queueing."""
     sessions: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for run in record.runs:
@@ -121,17 +121,17 @@ def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:
     return gaps
 
 
-def list_failures(record: CampaignRecord) -> tuple[_Failure, ...]:
+def list_failures(record: ReportedCampaign) -> tuple[_Failure, ...]:
     """Groups failed runs by how they ended, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if run.outcome.is_failure])
 
 
-def list_losses(record: CampaignRecord) -> tuple[_Failure, ...]:
+def list_losses(record: ReportedCampaign) -> tuple[_Failure, ...]:
     """Groups lost runs by the cause, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if run.outcome.is_lost])
 
 
-def _by_cause(record: CampaignRecord, ended: Sequence[Run]) -> tuple[_Failure, ...]:
+def _by_cause(record: ReportedCampaign, ended: Sequence[Run]) -> tuple[_Failure, ...]:
     found: defaultdict[Outcome, list[Run]] = defaultdict(list)
     for run in ended:
         found[run.outcome].append(run)
@@ -160,7 +160,7 @@ def _common_settings(
     return tuple(f"{name}={value}" for name, value in sorted(shared - worked))
 
 
-def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
+def default_runs(record: ReportedCampaign) -> tuple[DefaultRun, ...]:
     """Returns every good run of the default in the tuned operation, by size."""
     start = min((run.started_at for run in record.runs if run.wall_s > 0), default=0.0)
     return tuple(
@@ -176,7 +176,9 @@ def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
     )
 
 
-def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[DefaultNoise, ...]:
+def default_noise(
+    record: ReportedCampaign, runs: Sequence[DefaultRun]
+) -> tuple[DefaultNoise, ...]:
     """Returns the noise of the default: as in the conclusion, else computed from its runs."""
     if record.conclusion.noise:
         return record.conclusion.noise
@@ -272,7 +274,7 @@ class _Scheduled:
         return sum(group.jobs for group in self.groups)
 
 
-def scheduler_share(record: CampaignRecord) -> _Scheduled | None:
+def scheduler_share(record: ReportedCampaign) -> _Scheduled | None:
     """Summarizes the jobs and nodes of a campaign; ``None`` without a scheduler."""
     placed = [run for run in record.runs if run.nodes]
     if not record.jobs and not placed:

@@ -19,7 +19,7 @@ from commtune.db.tables import CAMPAIGNS
 from commtune.model import DEFAULT, Aggressor, AggressorPattern, JobKind, JobStage, Outcome
 from commtune.report import timeline
 from commtune.report.page import Page
-from commtune.report.record import CampaignRecord, read_record
+from commtune.report.record import ReportedCampaign, read_record
 from commtune.report.timeline import scheduler_share
 
 
@@ -37,7 +37,7 @@ def run(store: Store, campaign_id: int, name: str, **result: Any) -> None:
     given.add_run(store, campaign_id, request, "another session", **result)
 
 
-def recorded(store: Store, url: str) -> CampaignRecord:
+def recorded(store: Store, url: str) -> ReportedCampaign:
     """All of the campaign."""
     return read_record(store, url, describe_campaign(url, "made-up"))
 

@@ -12,7 +12,7 @@ from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.paths import exists, is_folder
 from commtune.report.page import Page, write_report
-from commtune.report.record import CampaignRecord, read_record
+from commtune.report.record import ReportedCampaign, read_record
 
 _PAGE = "report.html"
 #: Suffixes of unsupported formats, which are not mistaken for names of folders.
@@ -54,7 +54,7 @@ def render_campaign_report(campaign: str, db: str | None = None) -> str:
     return Page(_read_campaign(campaign, db)).render()
 
 
-def _read_campaign(campaign: str, db: str | None) -> CampaignRecord:
+def _read_campaign(campaign: str, db: str | None) -> ReportedCampaign:
     described = describe_campaign(db, campaign)
     with readable_database(db) as opened:
         return read_record(Store(opened), db, described)
