@@ -143,15 +143,15 @@ def test_all_ranks_come_up_where_they_should_with_their_gpus(
 def test_ranks_that_hang_are_ended_at_the_limit(ranks: Ranks, launcher: _Launcher) -> None:
     wish = wish_for(launcher, ranks.mpi, nodes=2, ranks_per_node=1)
     came_up: list[str] = []
-    # On a busy machine, ranks may need more than a short time to come up.
+    # On a busy machine, ranks may need more than a short time to come up, and a launch that is ended
+    # in its beginning may end with a status of the MPI's.
     for limit_s in (6, 12, 24, 48, 96):
         status, lines = ranks.run(wish, "hang", limit_s=limit_s)
-        assert status == 124
         assert not living(ranks.program.name)
         came_up = [line for line in lines if line.startswith("of 2")]
         if len(came_up) == 2:
             break
-    assert len(came_up) == 2, lines
+    assert (len(came_up), status) == (2, 124), lines
 
 
 def test_ranks_that_came_up_alone_are_noticed_and_named(cluster: Cluster) -> None:
