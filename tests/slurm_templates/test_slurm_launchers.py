@@ -143,8 +143,8 @@ def test_all_ranks_come_up_where_they_should_with_their_gpus(
 def test_ranks_that_hang_are_ended_at_the_limit(ranks: Ranks, launcher: _Launcher) -> None:
     wish = wish_for(launcher, ranks.mpi, nodes=2, ranks_per_node=1)
     came_up: list[str] = []
-    # On a busy machine, ranks may need more than a short time to come up, and a launch that is ended
-    # in its beginning may end with a status of the MPI's.
+    # On a busy machine, ranks may need more than a short time to come up, and a launch that is
+    # ended in its beginning may end with a status of the MPI's.
     for limit_s in (6, 12, 24, 48, 96):
         status, lines = ranks.run(wish, "hang", limit_s=limit_s)
         assert not living(ranks.program.name)
