@@ -51,7 +51,7 @@ def test_a_setting_that_shortens_only_the_slowest_operations(commtune: CommandLi
     assert all(_RATIOS in one for one in said), said
     exported = json.loads(commtune.succeed("export", _PROFILE, "--format", "json").out)
     assert exported["profile"]["conditions"]["estimand"] == "p95"
-    assert ") at 1 B of 95th percentiles of operations" in commtune.succeed("status").out
+    assert ") at 1 B, of 95th percentiles of operations" in commtune.succeed("status").out
     commtune.succeed("report", "tails", "-o", "tails.html")
     page = (commtune.folder / "tails.html").read_text()
     assert "95th percentiles of operations over the runs" in page

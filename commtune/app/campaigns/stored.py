@@ -139,7 +139,7 @@ def describe_best_gain(best: BestGain | None) -> str:
         return "none confirmed"
     speedup = Interval(best.ratio, best.low, best.high, best.pairs)
     said = text.describe_speedup(speedup, best.bytes, best.speed)
-    return f"{said} of {text.describe_estimand(best.estimand)}" if best.estimand else said
+    return f"{said}, of {text.describe_estimand(best.estimand)}" if best.estimand else said
 
 
 def sort_jobs(jobs: Iterable[JobRecord]) -> list[JobRecord]:

@@ -12,7 +12,7 @@ using namespace commtune;
 
 namespace {
 
-constexpr int kFourRanks = 4;
+constexpr int kLayoutRanks = 4;
 
 Shape grouped(int size, int active, Direction direction = Direction::outbound) {
   Shape shape;
@@ -23,7 +23,7 @@ Shape grouped(int size, int active, Direction direction = Direction::outbound) {
 }
 
 std::uint64_t bytes_of(Operation operation, const Shape& shape, std::size_t bytes) {
-  return lay_out(operation, DataType::float32, bytes, kFourRanks, shape).bytes_total;
+  return lay_out(operation, DataType::float32, bytes, kLayoutRanks, shape).bytes_total;
 }
 
 /// Of an alltoall: what each rank sends.
@@ -31,8 +31,8 @@ std::vector<Exchange> all_steps_of(const Plan& plan) {
   const Layout& layout = plan.layout;
   if (layout.operation != Operation::alltoall) return plan.steps;
   Exchange all;
-  for (int rank = 0; rank < kFourRanks; ++rank) {
-    for (const Message& message : own_part_of_alltoall(kFourRanks, layout.count, rank)) {
+  for (int rank = 0; rank < kLayoutRanks; ++rank) {
+    for (const Message& message : own_part_of_alltoall(kLayoutRanks, layout.count, rank)) {
       if (message.from == rank) all.push_back(message);
     }
   }
@@ -41,16 +41,16 @@ std::vector<Exchange> all_steps_of(const Plan& plan) {
 
 /// Does all messages by copying, on buffers of all ranks; then each rank checks its own.
 CheckResult done_by_copying(Operation operation, const Shape& shape, bool loses_one = false) {
-  const Plan plan = plan_of(operation, DataType::float32, 4000, kFourRanks, shape);
+  const Plan plan = plan_of(operation, DataType::float32, 4000, kLayoutRanks, shape);
   const Layout& layout = plan.layout;
   const auto memory = host_memory();
-  std::vector<std::vector<float>> sent(kFourRanks, std::vector<float>(layout.send_count));
-  std::vector<std::vector<float>> received(kFourRanks,
+  std::vector<std::vector<float>> sent(kLayoutRanks, std::vector<float>(layout.send_count));
+  std::vector<std::vector<float>> received(kLayoutRanks,
                                            std::vector<float>(layout.receive_count, -1));
   const auto pattern = [](int rank) {
-    return make_pattern(DataType::float32, Reduction::sum, 1, rank, kFourRanks);
+    return make_pattern(DataType::float32, Reduction::sum, 1, rank, kLayoutRanks);
   };
-  for (int rank = 0; rank < kFourRanks; ++rank) {
+  for (int rank = 0; rank < kLayoutRanks; ++rank) {
     pattern(rank)->fill(*memory, sent[static_cast<std::size_t>(rank)].data(), layout.send_count);
   }
   int number = 0;
@@ -66,7 +66,7 @@ CheckResult done_by_copying(Operation operation, const Shape& shape, bool loses_
     }
   }
   CheckResult sum;
-  for (int rank = 0; rank < kFourRanks; ++rank) {
+  for (int rank = 0; rank < kLayoutRanks; ++rank) {
     sum += pattern(rank)->check(*memory, received[static_cast<std::size_t>(rank)].data(), layout,
                                 received_in(plan, shape, rank));
   }
@@ -103,14 +103,14 @@ TEST(what_messages_bring_is_what_the_check_expects) {
 TEST(both_ends_of_a_message_of_alltoall_know_the_same) {
   const auto between = [](int rank, int from, int to) {
     Exchange found;
-    for (const Message& message : own_part_of_alltoall(kFourRanks, 7, rank)) {
+    for (const Message& message : own_part_of_alltoall(kLayoutRanks, 7, rank)) {
       if (message.from == from && message.to == to) found.push_back(message);
     }
     return found;
   };
-  for (int from = 0; from < kFourRanks; ++from) {
-    EXPECT(own_part_of_alltoall(kFourRanks, 7, from).size() == 2 * kFourRanks - 1);
-    for (int to = 0; to < kFourRanks; ++to) {
+  for (int from = 0; from < kLayoutRanks; ++from) {
+    EXPECT(own_part_of_alltoall(kLayoutRanks, 7, from).size() == 2 * kFourRanks - 1);
+    for (int to = 0; to < kLayoutRanks; ++to) {
       const Exchange sent = between(from, from, to);
       const Exchange received = between(to, from, to);
       EXPECT(sent.size() == 1 && received.size() == 1);
@@ -123,8 +123,8 @@ TEST(both_ends_of_a_message_of_alltoall_know_the_same) {
 TEST(receive_places_of_one_step_do_not_overlap) {
   for (const auto operation : {Operation::rail, Operation::asymmetric, Operation::symmetric}) {
     const Shape shape = grouped(2, 2, Direction::omnidirectional);
-    const Plan plan = plan_of(operation, DataType::float32, 4000, kFourRanks, shape);
-    std::vector<std::vector<int>> used(kFourRanks, std::vector<int>(plan.layout.receive_count));
+    const Plan plan = plan_of(operation, DataType::float32, 4000, kLayoutRanks, shape);
+    std::vector<std::vector<int>> used(kLayoutRanks, std::vector<int>(plan.layout.receive_count));
     for (const Message& message : plan.steps.front()) {
       for (std::size_t i = 0; i < message.count; ++i) {
         EXPECT(++used[static_cast<std::size_t>(message.to)][message.to_offset + i] == 1);
@@ -147,7 +147,7 @@ TEST(patterns_of_groups_count_what_crosses_the_first_group) {
 
 TEST(messages_of_groups_are_those_of_commbench) {
   const auto count = [](Operation operation, const Shape& shape) {
-    return plan_of(operation, DataType::float32, 4000, kFourRanks, shape).steps.front().size();
+    return plan_of(operation, DataType::float32, 4000, kLayoutRanks, shape).steps.front().size();
   };
   EXPECT(count(Operation::rail, grouped(2, 2)) == 2);
   EXPECT(count(Operation::asymmetric, grouped(2, 1)) == 2);
@@ -186,7 +186,7 @@ TEST(larger_sizes_need_no_smaller_buffers) {
                             : grouped(2, operation == Operation::striping ? 1 : 2);
     Layout before{};
     for (std::size_t bytes = 4; bytes < 200; ++bytes) {
-      const Layout layout = lay_out(operation, DataType::float32, bytes, kFourRanks, shape);
+      const Layout layout = lay_out(operation, DataType::float32, bytes, kLayoutRanks, shape);
       EXPECT(layout.send_count >= before.send_count);
       EXPECT(layout.receive_count >= before.receive_count);
       before = layout;
@@ -199,7 +199,7 @@ TEST(what_is_received_last_is_received) {
        {Operation::ping_pong, Operation::stream, Operation::incast, Operation::one_to_many,
         Operation::ring, Operation::symmetric, Operation::striping}) {
     const Shape shape = grouped(2, 2);
-    const Plan plan = plan_of(operation, DataType::float32, 4000, kFourRanks, shape);
+    const Plan plan = plan_of(operation, DataType::float32, 4000, kLayoutRanks, shape);
     EXPECT(!received_in(plan, shape, last_receiver(plan, shape)).empty());
   }
 }

@@ -19,7 +19,7 @@ class Clock {
   long long origin_ns_;
 };
 
-/// Lets others use the core for so long.
+/// Sleeps for so many seconds.
 void sleep_for(double seconds);
 
 }  // namespace commtune
