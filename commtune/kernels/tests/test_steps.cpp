@@ -109,7 +109,7 @@ TEST(both_ends_of_a_message_of_alltoall_know_the_same) {
     return found;
   };
   for (int from = 0; from < kLayoutRanks; ++from) {
-    EXPECT(own_part_of_alltoall(kLayoutRanks, 7, from).size() == 2 * kFourRanks - 1);
+    EXPECT(own_part_of_alltoall(kLayoutRanks, 7, from).size() == 2 * kLayoutRanks - 1);
     for (int to = 0; to < kLayoutRanks; ++to) {
       const Exchange sent = between(from, from, to);
       const Exchange received = between(to, from, to);
