@@ -45,6 +45,8 @@ class _Side:
         if row.verdict == Verdict.WITHDRAWN:
             settings = f"the default ({row.name} withdrawn)"
         where = f"{row.campaign}, {text.format_ranks(row.ranks, row.nodes)}, {row.backend}"
+        if unusual := text.describe_conditions(row.conditions):
+            where += f"; {unusual}"
         return point_rows(row.points, self.letter, more=(settings or "the default", where))
 
 
@@ -58,6 +60,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
              for letter, name in (("A", "left"), ("B", "right"))] if named else []  # fmt: skip
     sizes = sorted({size for side in sides for size in side.answers if is_shown(size, asked)})
     answers = [one.row for side in sides for one in side.answers.values()]
+    questions = {(row.ranks, row.nodes, row.backend, row.conditions) for row in answers}
     differences = stored.list_differences(sides[0].described, sides[1].described) if named else []
     return render_page(
         "compare.html",
@@ -67,7 +70,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
         operations=list(Operation),
         sides=sides,
         table=evidence_table([row for size in sizes for side in sides for row in side.rows(size)]),
-        is_another_question=len({(row.ranks, row.nodes, row.backend) for row in answers}) > 1,
+        is_another_question=len(questions) > 1,
         interval=format_common_level({row.simultaneous_level for row in answers}),
         simulated=any(row.simulated for row in answers),
         differences=differences[:_MOST],

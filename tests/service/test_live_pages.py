@@ -28,7 +28,7 @@ from waiting import PATIENCE_S, wait_for
 from commtune.app.profiles.reporting import render_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.model import JobStage, Outcome
+from commtune.model import Conditions, JobStage, Outcome
 from commtune.service import cache, pages
 from commtune.service.live import Viewers
 from commtune.service.replies import Reply, json_reply
@@ -119,6 +119,21 @@ def test_pages_show_what_is_stored(client: Client, path: str, shown: str) -> Non
     reader = Reader(got.text)
     assert shown in reader.text
     check_structure(reader)
+
+
+def test_what_was_measured_under_other_conditions_is_another_question(
+    client: Client, db: str
+) -> None:
+    with opened_store(db) as store:
+        for name, estimand in (("medians", ""), ("means", "mean")):
+            number = store.open_campaign(given.campaign(name)).id
+            profile = given.profile(conditions=Conditions(estimand=estimand))
+            store.save_profiles(number, [profile])
+    page = "/compare?left=campaign:medians&right=campaign"
+    assert "Not the same question" not in Reader(client.get(f"{page}:medians").text).text
+    shown = Reader(client.get(f"{page}:means").text).text
+    assert "ways to communicate or conditions differ" in shown
+    assert "means, 2 ranks, mpi-host; speedups are ratios of mean times" in shown
 
 
 def test_every_link_of_every_page_leads_somewhere(client: Client) -> None:
