@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from components import require_component
+from components import require_rights
 from small_disks import SMALL, fill, small_disk
 from stored_campaigns import Made
 from stores import opened_store
@@ -78,7 +78,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_half_of_a_new_one(
 ) -> None:
     with small_disk(tmp_path):
         disk = tmp_path / SMALL
-        require_component("rights to mount", disk.is_mount())
+        require_rights("rights to mount", disk.is_mount())
         (disk / name).write_text("old")
         fill(disk)
         with pytest.raises(EnvironmentFault, match=f"can't write {disk / name}: No space left"):
@@ -90,7 +90,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_half_of_a_new_one(
 def test_a_backup_on_a_full_disk_names_the_copy(db: str, tmp_path: Path) -> None:
     with small_disk(tmp_path):
         disk = tmp_path / SMALL
-        require_component("rights to mount", disk.is_mount())
+        require_rights("rights to mount", disk.is_mount())
         fill(disk)
         with pytest.raises(EnvironmentFault, match=f"can't write {disk}/copy.db: No space left"):
             back_up(database_url(db), disk / "copy.db")

@@ -4,45 +4,20 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
-from pathlib import Path
+from multiprocessing.connection import Connection
 
 import database_values as given
+from forked_commands import fork_server
 
-from commtune.db.storage.store import Store
-from commtune.model import RunResult
-
-_WRITERS, _RUNS, _KILLS = 16, 12, 8
-
-#: Stores the runs of one campaign that are not stored yet; the last one when it is told to.
-_WRITER = """
-import sys
-sys.path[:0] = sys.argv[3:]
-import database_values as given
-from test_many_writers import _RUNS, result_of
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import open_database
 from commtune.db.connection.location import wait_s
 from commtune.db.storage.store import Store
+from commtune.model import RunResult
 
-url, writer = sys.argv[1], int(sys.argv[2])
-store = Store(open_database(url, BusyRetry(wait_s())))
-number = store.begin(given.campaign(f"campaign{writer}"))[0].id
-store.add_trial(number, 1, given.TUNED, "user")
-print("begun", flush=True)
-stored = {run.run_id for run in store.runs(number)}
-for place in range(_RUNS):
-    result = result_of(writer, place)
-    if place == _RUNS - 1:
-        sys.stdin.readline()
-    if result.run_id not in stored:
-        store.start_runs(number, [given.request(result.run_id, position=place)], "session")
-        store.finish_run(number, result, "allreduce")
-store.finish_campaign(number)
-"""
+_WRITERS, _RUNS, _KILLS = 16, 12, 8
 
 
 def result_of(writer: int, place: int) -> RunResult:
@@ -52,41 +27,65 @@ def result_of(writer: int, place: int) -> RunResult:
     return given.result(f"w{writer}-{place}", wall_s=median_s * 1e3, measurements=tuple(sizes))
 
 
-def _start(url: str, writer: int) -> subprocess.Popen[str]:
-    helpers = [str(Path(given.__file__).parent), str(Path(__file__).parent)]
-    words = [sys.executable, "-c", _WRITER, url, str(writer), *helpers]
-    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+class _Writer:
+    """A process that stores the runs of one campaign that are not stored yet."""
+
+    def __init__(self, url: str, place: int) -> None:
+        self.pipe, its_end = fork_server().Pipe()
+        self.process = fork_server().Process(target=_write, args=(url, place, its_end))
+        self.process.start()
+        its_end.close()
+
+    def end(self) -> None:
+        """Kills it."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
 
 
-def _kill_some(url: str, writers: list[subprocess.Popen[str]], rng: random.Random) -> None:
+def _write(url: str, writer: int, pipe: Connection) -> None:
+    """Stores the runs; the last one when it is told to."""
+    store = Store(open_database(url, BusyRetry(wait_s())))
+    number = store.begin(given.campaign(f"campaign{writer}"))[0].id
+    store.add_trial(number, 1, given.TUNED, "user")
+    pipe.send("begun")
+    stored = {run.run_id for run in store.runs(number)}
+    for place in range(_RUNS):
+        result = result_of(writer, place)
+        if place == _RUNS - 1:
+            pipe.recv()
+        if result.run_id not in stored:
+            store.start_runs(number, [given.request(result.run_id, position=place)], "session")
+            store.finish_run(number, result, "allreduce")
+    store.finish_campaign(number)
+
+
+def _kill_some(url: str, writers: list[_Writer], rng: random.Random) -> None:
     """Kills writers, most of them while they write, and starts others in their place."""
     for _ in range(_KILLS):
         place = rng.randrange(_WRITERS)
-        writer = writers[place]
         if rng.random() < 0.8:
-            assert writer.stdout
-            assert writer.stdout.readline() == "begun\n"
+            assert writers[place].pipe.recv() == "begun"
         time.sleep(rng.uniform(0, 0.1))
-        writer.kill()
-        writer.communicate()
-        assert writer.returncode == -signal.SIGKILL
-        writers[place] = _start(url, place)
+        writers[place].end()
+        assert writers[place].process.exitcode == -signal.SIGKILL
+        writers[place] = _Writer(url, place)
 
 
-def _end(writers: list[subprocess.Popen[str]]) -> None:
+def _end(writers: list[_Writer]) -> None:
     for writer in writers:
-        writer.kill()
-        writer.communicate()
+        writer.end()
 
 
 def test_all_values_of_many_writers_are_stored_once(url: str, store: Store) -> None:
     with ExitStack() as at_last:
-        writers = [_start(url, place) for place in range(_WRITERS)]
+        writers = [_Writer(url, place) for place in range(_WRITERS)]
         at_last.callback(_end, writers)
         _kill_some(url, writers, random.Random(3))
         for writer in writers:
-            writer.communicate("\n")
-            assert writer.returncode == 0
+            writer.pipe.send("the last one")
+            writer.process.join()
+            assert writer.process.exitcode == 0
     assert given.count(store, "runs") == _WRITERS * _RUNS
     assert given.count(store, "measurements") == _WRITERS * _RUNS * len(given.SIZES)
     assert given.count(store, "locks") == 0

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from command_line import SMALL, Child, CommandLine
+from command_line import SMALL, CommandLine
 from components import require_component
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 from stored_campaigns import Made
@@ -49,9 +50,9 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def tuning(commtune: CommandLine) -> Iterator[Child]:
+def tuning(commtune: CommandLine) -> Iterator[subprocess.Popen[str]]:
     """A controller, which is gone afterwards."""
-    with commtune.start("tune", "campaign.yaml") as controller:
+    with commtune.start_anew("tune", "campaign.yaml") as controller:
         try:
             yield controller
         finally:

@@ -91,7 +91,7 @@ def _kill_somewhere(
     elif wanted > before:
         wait_until(lambda: len(commtune.records()) >= wanted, controller)
     else:
-        time.sleep(rng.uniform(0, 1.5))
+        time.sleep(rng.uniform(0, 0.7))
     time.sleep(rng.uniform(0, 0.2))
     controller.kill()
     if _is_done(commtune):

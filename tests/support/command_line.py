@@ -87,10 +87,14 @@ class CommandLine:
         environment = self.environment()
         if self.program == _PROGRAM and environment["PYTHONPATH"] == str(ROOT):
             return ForkedCommand(arguments, self.folder, environment, self.begin)
+        return self.start_anew(*arguments)
+
+    def start_anew(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts it from nothing: others see what it is called."""
         return subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,
-            env=environment,
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -32,12 +32,15 @@ _IMPORTED = (
     "commtune.db.views",
     "commtune.spaces.catalogue.schema",
     "alembic.command",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "psycopg",
     "scipy.special",
 )
 
 
 @cache
-def _fork_server() -> ForkServerContext:
+def fork_server() -> ForkServerContext:
+    """Starts processes from one that has imported what campaigns need."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*_IMPORTED])
     return context
@@ -60,8 +63,8 @@ class ForkedCommand:
             environment: all variables.
             begin: in the place of the command line.
         """
-        (out, to_out), (err, to_err) = (_fork_server().Pipe(duplex=False) for _ in range(2))
-        self._process = _fork_server().Process(
+        (out, to_out), (err, to_err) = (fork_server().Pipe(duplex=False) for _ in range(2))
+        self._process = fork_server().Process(
             target=_run_command,
             args=(begin, arguments, folder, dict(environment), to_out, to_err),
         )
