@@ -113,7 +113,10 @@ class ForkedCommand:
                 self.wait(timeout)
             finally:
                 self.kill()
-            return out.result(), err.result()
+            said = out.result(), err.result()
+        self.stdout.close()
+        self.stderr.close()
+        return said
 
 
 def _run_command(
