@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, has_footer, wait_until
+from command_line import Child, CommandLine, has_footer, wait_until
 from components import require_component
 from postgresql_fixture import PostgresqlServer, create_postgresql
 from step_program import write_one_rank
@@ -180,7 +180,7 @@ def test_a_database_that_is_deleted(commtune: CommandLine) -> None:
     assert f"the database sqlite:///{commtune.database} is gone" in err
 
 
-def _read_until(child: subprocess.Popen[str], words: str) -> str:
+def _read_until(child: Child, words: str) -> str:
     """What it says, up to the line with these words."""
     assert child.stderr
     said = ""

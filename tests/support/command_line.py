@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
-from forked_commands import run_forked
+from forked_commands import ForkedCommand
 from waiting import PATIENCE_S, find_sparingly
 
 from commtune import process_trees
+from commtune.cli import main
 
 ROOT = Path(__file__).parents[2]
 #: Built benchmarks, by content; kept between test sessions.
 CACHE = ROOT / "build" / "end-to-end-cache"
 
+#: A command under way.
+Child = subprocess.Popen[str] | ForkedCommand
 _PROGRAM = (sys.executable, "-m", "commtune.cli")
 
 #: Two sizes over variables with which every configuration works; run in about a fifth of a second.
@@ -56,11 +59,16 @@ class Said:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """``commtune`` with data, cache and settings of its own."""
+    """``commtune`` with data, cache and settings of its own.
+
+    Attributes:
+        begin: in the place of the program, where a process that imported it can be forked.
+    """
 
     folder: Path
     extra: dict[str, str] = field(default_factory=dict)
     program: tuple[str, ...] = _PROGRAM
+    begin: Callable[[], None] = main
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
@@ -74,12 +82,15 @@ class CommandLine:
             **self.extra,
         }
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Child:
         """Starts a command in a session of its own, as a terminal would."""
+        environment = self.environment()
+        if self.program == _PROGRAM and environment["PYTHONPATH"] == str(ROOT):
+            return ForkedCommand(arguments, self.folder, environment, self.begin)
         return subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,
-            env=self.environment(),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -89,12 +100,9 @@ class CommandLine:
 
     def __call__(self, *arguments: str) -> Said:
         """Runs a command to its end."""
-        environment = self.environment()
-        if self.program == _PROGRAM and environment["PYTHONPATH"] == str(ROOT):
-            return Said(*run_forked(arguments, self.folder, environment, PATIENCE_S))
         with self.start(*arguments) as child:
             out, err = child.communicate(timeout=PATIENCE_S)
-        return Said(child.returncode, out, err)
+            return Said(child.wait(), out, err)
 
     def succeed(self, *arguments: str) -> Said:
         """Runs a command that must come to a good end."""
@@ -112,7 +120,7 @@ class CommandLine:
             wait_until(lambda: len(self.records()) > before, child)
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=PATIENCE_S)
-        return Said(child.returncode, out, err)
+            return Said(child.wait(), out, err)
 
     def write(self, text: str, name: str = "campaign.yaml") -> Path:
         """Writes a file for the command line."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
-import shlex
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from tempfile import TemporaryFile
+from typing import Self
 
 from commtune.cli import main
 
@@ -41,41 +43,97 @@ def _fork_server() -> ForkServerContext:
     return context
 
 
-def run_forked(
-    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], patience_s: float
-) -> tuple[int, str, str]:
-    """Runs ``commtune`` to its end; returns its exit code, and what it wrote.
+class ForkedCommand:
+    """``commtune`` under way; it answers as ``subprocess.Popen`` does."""
 
-    Args:
-        folder: the working directory.
-        environment: all variables.
-    """
-    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
-        written = [f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)]
-        process = _fork_server().Process(
-            target=_run_command, args=(arguments, folder, dict(environment), *written)
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        environment: Mapping[str, str],
+        begin: Callable[[], None] = main,
+    ) -> None:
+        """Starts it in a session of its own.
+
+        Args:
+            folder: the working directory.
+            environment: all variables.
+            begin: in the place of the command line.
+        """
+        (out, to_out), (err, to_err) = (_fork_server().Pipe(duplex=False) for _ in range(2))
+        self._process = _fork_server().Process(
+            target=_run_command,
+            args=(begin, arguments, folder, dict(environment), to_out, to_err),
         )
-        process.start()
-        process.join(patience_s)
-        if process.exitcode is None:
-            process.kill()
-            raise TimeoutError(f"commtune {shlex.join(arguments)} ran for {patience_s:g} s")
-        return process.exitcode, out.read(), err.read()
+        self._process.start()
+        assert self._process.pid
+        self.pid = self._process.pid
+        for end in (to_out, to_err):
+            end.close()
+        self.stdout, self.stderr = (os.fdopen(os.dup(end.fileno())) for end in (out, err))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        self.stderr.close()
+        self.wait()
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if (code := self.poll()) is None:
+            raise TimeoutError(f"process {self.pid} ran for {timeout:g} s")
+        return code
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        with ThreadPoolExecutor() as readers:
+            out, err = (readers.submit(file.read) for file in (self.stdout, self.stderr))
+            try:
+                self.wait(timeout)
+            finally:
+                self.kill()
+            return out.result(), err.result()
 
 
 def _run_command(
-    arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str], out: str, err: str
+    begin: Callable[[], None],
+    arguments: tuple[str, ...],
+    folder: Path,
+    environment: Mapping[str, str],
+    *written: Connection,
 ) -> None:
     os.setsid()
     os.chdir(folder)
-    for descriptor, path in enumerate((os.devnull, out, err)):
-        file = os.open(path, os.O_RDWR | os.O_APPEND)
-        os.dup2(file, descriptor)
-        os.close(file)
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for descriptor, end in enumerate(written, 1):
+        os.dup2(end.fileno(), descriptor)
+        end.close()
+    # Those of the server know no pipes.
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["commtune", *arguments]
     try:
-        main()
+        begin()
     finally:
         atexit._run_exitfuncs()

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ from typing import ClassVar
 
 import stated_profiles
 from clusters import Cluster, Seen, Words
-from command_line import CACHE, CommandLine, has_footer, wait_until
+from command_line import CACHE, Child, CommandLine, has_footer, wait_until
 from left_over import living, programs
 from made_files import write_script
 from small_disks import folder_on_small_disk
@@ -312,7 +311,7 @@ class Tuning:
     """A controller at work."""
 
     campaign: OnCluster
-    child: subprocess.Popen[str]
+    child: Child
     heard: list[str] = field(default_factory=list)
 
     def until(self, condition: Callable[[], object], what: str) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import dying
 import slurm_cluster
 from campaign_texts import with_run_limit
-from cluster_campaigns import DYING, OnCluster
+from cluster_campaigns import OnCluster
 from clusters import Seen, Words
-from command_line import ROOT
+
+from commtune.cli import main
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +40,8 @@ class OnSlurm(OnCluster):
     @classmethod
     def made(cls, cluster: slurm_cluster.Cluster, folder: Path, *, dies: bool = False) -> OnSlurm:
         """The command line in a folder; one that can be told where to die, if it ``dies``."""
-        program = (str(ROOT / DYING),) if dies else ("-m", "commtune.cli")
         settings = {"SLURM_CONF": cluster.environment["SLURM_CONF"]}
-        return cls(folder, settings, (sys.executable, *program), cluster=cluster)
+        return cls(folder, settings, begin=dying.main if dies else main, cluster=cluster)
 
     def lasting(self, text: str, seconds: int | str) -> str:
         # They only seem this long, which is less than Slurm can be asked for.
