@@ -276,11 +276,12 @@ class OnCluster(CommandLine):
         twice = {block: n for block, n in Counter(began).items() if n > 1}
         assert not twice, f"blocks that two jobs measured: {twice}"
 
-    def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
+    def check_whole(self, *, name: str = "small", lost: bool = True, other: str = "ok") -> None:
         """Nothing is lost, doubled or left behind; the campaign is done.
 
         Args:
             lost: runs may have been lost to what befell their jobs.
+            other: how else runs may have ended.
         """
         self.check_once()
         assert [job for job in self.jobs() if not job.is_over] == []
@@ -290,12 +291,12 @@ class OnCluster(CommandLine):
         assert self.query("SELECT count(*) > 0 FROM conclusions") == [(1,)]
         open_jobs = self.query("SELECT key, kind, stage FROM jobs WHERE stage != 'over'")
         assert open_jobs == []
-        self.check_runs(name=name, lost=lost)
+        self.check_runs(name=name, lost=lost, other=other)
 
-    def check_runs(self, *, name: str = "small", lost: bool = True) -> None:
+    def check_runs(self, *, name: str = "small", lost: bool = True, other: str = "ok") -> None:
         """All runs are stored, once, and as their record and exit files say."""
         outcomes = self.check_stored()
-        allowed = {"ok", *(_LOST if lost else ())}
+        allowed = {"ok", other, *(_LOST if lost else ())}
         said = self.query(
             "SELECT block, position, outcome, detail FROM runs WHERE outcome != 'ok'"
         )
