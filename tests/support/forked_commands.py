@@ -104,7 +104,7 @@ class ForkedCommand:
         return code
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        with ThreadPoolExecutor() as readers:
+        with self.stdout, self.stderr, ThreadPoolExecutor() as readers:
             out, err = (readers.submit(file.read) for file in (self.stdout, self.stderr))
             try:
                 self.wait(timeout)

@@ -29,13 +29,25 @@ _SEES = (
     "esac; "
     'env -0 >"$0/$kind.$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID"; [ -z "$ODD" ] && exec "$@"'
 )
+#: In front of it as well: a run waits while there is a file, and its aggressor sends.
+_WAITS = (
+    'case "$*" in *mode=aggress*) ;; *) while [ -e "$0" ]; do sleep 0.05; done;; esac; exec "$@"'
+)
 both_ways = pytest.mark.parametrize("way", ["tune", "submit"])
 
 
+def with_prefix(script: str, file: Path) -> str:
+    """The campaign with a script in front of each rank, which knows a file as ``$0``."""
+    prefix = json.dumps(["sh", "-c", script, str(file)])
+    return NOISY.replace("slurm: {", f"slurm: {{prefix: {prefix}, ")
+
+
 def aggressors(campaign: OnSlurm) -> dict[int, str]:
-    """Launchers and ranks of aggressors that live."""
-    found = living("--mode=aggress")
-    return {pid: line for pid, line in found.items() if str(campaign.folder) in line}
+    """Launchers and ranks of aggressors that live, without scripts that start them."""
+    lines = living("--mode=aggress").items()
+    return {
+        pid: line for pid, line in lines if str(campaign.folder) in line and "bash" not in line
+    }
 
 
 def ranks_that_send(campaign: OnSlurm) -> list[int]:
@@ -43,8 +55,7 @@ def ranks_that_send(campaign: OnSlurm) -> list[int]:
     for file in campaign.folder.glob("data/commtune/campaigns/small/**/*.jsonl"):
         lines = file.read_text(errors="replace").splitlines()
         if len(lines) == 2 and "aggress" in lines[0]:
-            lines_of = aggressors(campaign).items()
-            return [pid for pid, line in lines_of if "srun" not in line and "bash" not in line]
+            return [pid for pid, line in aggressors(campaign).items() if "srun" not in line]
     return []
 
 
@@ -70,9 +81,7 @@ def test_each_run_has_the_aggressor_beside_it(campaign: OnSlurm, way: str) -> No
     folder.mkdir()
     parameter = {"name": "ODD", "kind": "choice", "values": [ODD], "source": "made up"}
     campaign.write(
-        NOISY.replace(
-            "slurm: {", f"slurm: {{prefix: {json.dumps(['sh', '-c', _SEES, str(folder)])}, "
-        )
+        with_prefix(_SEES, folder)
         + f"extend: [{json.dumps(parameter)}]\nfirst: [{json.dumps({'ODD': ODD})}]\n"
     )
     err = said_by(campaign, way)
@@ -101,12 +110,15 @@ def test_each_run_has_the_aggressor_beside_it(campaign: OnSlurm, way: str) -> No
 def test_a_run_that_loses_its_aggressor_is_lost_and_made_again(
     campaign: OnSlurm, way: str
 ) -> None:
-    campaign.write(LONG)
+    hold = campaign.write("", "hold")
+    campaign.write(with_prefix(_WAITS, hold))
     with campaign.start(way, "campaign.yaml") as child:
         wait_for(lambda: ranks_that_send(campaign), "an aggressor to send")
         for pid in ranks_that_send(campaign):
             with suppress(ProcessLookupError):  # one that dies takes the others along
                 os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not aggressors(campaign), "its end")
+        hold.unlink()
         child.communicate(timeout=2 * PATIENCE_S)
     campaign.until_over()
     campaign.check_whole()

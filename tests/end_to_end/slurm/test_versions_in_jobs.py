@@ -32,7 +32,7 @@ assert "MPIR" not in _ASKED
 
 def test_a_job_searches_what_was_submitted(campaign: OnSlurm) -> None:
     (campaign.folder / "below.yaml").write_text(_SPACE)
-    campaign.write_without_mpi(_ASKED)
+    campaign.write(_ASKED)
     # As if the login node had another UCX; a job that asked for itself would ask another question.
     campaign.extra["COMMTUNE_LIBRARY_VERSIONS"] = "ucx=1.13.1"
     said = campaign.succeed("submit", "campaign.yaml")
@@ -50,7 +50,7 @@ def test_a_job_searches_what_was_submitted(campaign: OnSlurm) -> None:
 
 def test_a_login_node_is_asked(campaign: OnSlurm) -> None:
     (campaign.folder / "below.yaml").write_text(_SPACE)
-    campaign.write_without_mpi(_ASKED)
+    campaign.write(_ASKED)
     said = campaign.succeed("submit", "--dry-run", "campaign.yaml")
     assert "note: not searched, since ucx 1.20.1 does not read it: UCX_MAX_HCA_PER_GPU" in said.err
     assert "COMMTUNE_LIBRARY_VERSIONS=ucx=1.20.1" in said.out.replace("'", "")
@@ -64,7 +64,7 @@ _BLOCK = ONE_BLOCK.replace("space: mpich-host-allreduce", "space: ./below.yaml")
 
 def test_a_cut_campaign_is_verified_as_the_same_until_ucx_changes(campaign: OnSlurm) -> None:
     (campaign.folder / "below.yaml").write_text(_SPACE)
-    campaign.write_without_mpi(_BLOCK)
+    campaign.write(_BLOCK)
     said = campaign.succeed("tune", "campaign.yaml")
     assert "UCX_MAX_HCA_PER_GPU" in said.err
     campaign.state_gain(UCX_RNDV_THRESH="4096")
