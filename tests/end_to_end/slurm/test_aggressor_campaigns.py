@@ -18,9 +18,6 @@ from waiting import PATIENCE_S, wait_for
 NOISY = ONE_BLOCK.replace("nodes: 2, ranks: 2", "nodes: 1, ranks: 2") + (
     "aggressor: {pattern: incast, nodes: 2, message: 16KiB}\n"
 )
-LONG = NOISY.replace(
-    "{max_samples: 10, time_cap: 2ms}", "{max_samples: 100000, time_cap: 1s, relative_ci: 0}"
-)
 ODD = "a b'; touch RAN; $(touch RAN) `touch RAN` \" , \\"
 #: In front of the program: what each rank sees, apart for runs and aggressors. A configuration
 #: with ODD fails then: one that works would be confirmed, by 14 runs more.
@@ -143,7 +140,7 @@ def test_without_an_aggressor_the_campaign_stops_and_says_why(campaign: OnSlurm,
 
 @both_ways
 def test_a_run_over_its_time_takes_the_aggressor_along(campaign: OnSlurm, way: str) -> None:
-    campaign.write(with_run_limit(LONG, "0.5s"))
+    campaign.write(with_run_limit(with_prefix(_WAITS, campaign.folder), "0.5s"))
     err = said_by(campaign, way)
     assert "the default configuration failed three times in a row: timed-out" in err
     assert not living(str(campaign.folder))
@@ -152,7 +149,7 @@ def test_a_run_over_its_time_takes_the_aggressor_along(campaign: OnSlurm, way: s
 def test_nothing_is_left_in_an_allocation_whose_controller_is_interrupted(
     campaign: OnSlurm,
 ) -> None:
-    campaign.write(LONG)
+    campaign.write(with_prefix(_WAITS, campaign.folder))
     asked = campaign.cluster.call("salloc", "--no-shell", "--nodes=3", "--ntasks-per-node=2")
     number = asked.split()[-1]
     ours = {"SLURM_JOB_ID": number, "SLURM_JOB_NODELIST": "n[1-3]"}

@@ -94,7 +94,8 @@ def test_an_allocation_is_requeued_where_no_second_job_may_wait(
     asked = "poll: 0.3s, mail_user: ann@example.org, partition: mixed, time: 3min"
     # The nodes' clocks are 2 min ahead of Slurm's: by theirs, no time is left for a run.
     clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=120)}; "
-    campaign.write(text.replace("poll: 0.3s", asked).replace("before: '", f"before: '{clock}"))
+    text = text.replace("poll: 0.3s", asked)
+    campaign.write_without_mpi(text.replace("before: '", f"before: '{clock}"))
     campaign.cluster.limit_submissions(1)
     submitted = campaign("submit", "campaign.yaml")
     assert submitted.code == 0
