@@ -62,7 +62,7 @@ _BLOCK = ONE_BLOCK.replace("space: mpich-host-allreduce", "space: ./below.yaml")
 
 def test_a_cut_campaign_is_verified_as_the_same_until_ucx_changes(campaign: OnSlurm) -> None:
     (campaign.folder / "below.yaml").write_text(_SPACE)
-    campaign.write(_BLOCK)
+    campaign.write(_BLOCK.replace("slurm: {", _FAILS))
     said = campaign.succeed("tune", "campaign.yaml")
     assert "UCX_MAX_HCA_PER_GPU" in said.err
     campaign.state_gain(UCX_RNDV_THRESH="4096")
