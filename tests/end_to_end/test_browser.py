@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from command_line import SMALL, CommandLine
+from command_line import SMALL, Child, CommandLine
 from components import require_component
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 from stored_campaigns import Made
@@ -50,7 +49,7 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def tuning(commtune: CommandLine) -> Iterator[subprocess.Popen[str]]:
+def tuning(commtune: CommandLine) -> Iterator[Child]:
     """A controller, which is gone afterwards."""
     with commtune.start_anew("tune", "campaign.yaml") as controller:
         try:

@@ -94,7 +94,7 @@ class CommandLine:
         return subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,
-            env=self.environment(),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

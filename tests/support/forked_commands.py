@@ -107,16 +107,13 @@ class ForkedCommand:
         return code
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        with ThreadPoolExecutor() as readers:
+        with self.stdout, self.stderr, ThreadPoolExecutor() as readers:
             out, err = (readers.submit(file.read) for file in (self.stdout, self.stderr))
             try:
                 self.wait(timeout)
             finally:
                 self.kill()
-            said = out.result(), err.result()
-        self.stdout.close()
-        self.stderr.close()
-        return said
+            return out.result(), err.result()
 
 
 def _run_command(

@@ -7,7 +7,7 @@ import os
 import signal
 
 import pytest
-from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs, with_run_limit
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_run_limit
 from cluster_campaigns import Death, OnCluster
 from left_over import living
 from other_clock import build_clock
@@ -33,7 +33,7 @@ def test_answers_to_submissions_are_lost(campaign: OnCluster) -> None:
 
 
 def test_a_dead_controller_on_another_node_is_followed(dying: OnCluster) -> None:
-    dying.write(ONE_BLOCK)
+    dying.write_without_mpi(ONE_BLOCK)
     dying.order_deaths([Death("commtune.db.storage.store:Store.start_runs")])
     dying.succeed("submit", "campaign.yaml")
     dying.until(lambda: not dying.deaths_left() and dying.all_over(), "its death")
@@ -76,15 +76,14 @@ def test_clocks_of_nodes_differ_from_the_schedulers(campaign: OnCluster, ahead_s
 
 def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
     # What starting and a few blocks take on this machine, as busy as it is.
-    text = with_long_runs(ONE_CANDIDATE, 0.2)
-    campaign.write(text)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     campaign.check_whole(lost=False)
     ((given,),) = campaign.query("SELECT round(sum(node_hours), 4) FROM jobs")
     times = "search: 100ms, ablation: 10ms, confirmation: 1s"
-    text = text.replace(times, f"node_hours: {given}").replace("name: small", "name: other")
-    campaign.write(text.replace("  poll: 0.3s\n", "  poll: 0.3s\n  jobs: 1\n"))
+    text = ONE_CANDIDATE.replace(times, f"node_hours: {given}").replace("small", "other")
+    campaign.write_without_mpi(text.replace("  poll: 0.3s\n", "  poll: 0.3s\n  jobs: 1\n"))
     with campaign.tuning() as tuning:
         tuning.ended()
     campaign.until_over()
@@ -102,7 +101,7 @@ def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
 
 
 def test_the_server_is_away_while_an_allocation_runs(campaign: OnCluster) -> None:
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 6, "some runs")
     # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
@@ -138,7 +137,7 @@ def test_the_server_is_away_while_an_allocation_runs(campaign: OnCluster) -> Non
 def test_a_step_ends_while_the_server_is_away(campaign: OnCluster) -> None:
     # Slurm notices it a minute later; five runs that are not started would end the campaign
     # before.
-    campaign.write(with_run_limit(with_long_runs(ONE_CANDIDATE, 0.2), "8s"))
+    campaign.write_without_mpi(with_run_limit(ONE_CANDIDATE, "8s"))
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 3, "some runs")
     campaign.cluster.stop_controller()

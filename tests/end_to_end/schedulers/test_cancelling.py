@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
-from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE
 from cluster_campaigns import OnCluster
 from slurm_config import NODES
 from small_disks import fill
@@ -19,7 +19,7 @@ def _foreign(campaign: OnCluster) -> str:
 
 
 def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnCluster) -> None:
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     with campaign.tuning() as tuning:
         tuning.until_at_gate("confirm")
         foreign = _foreign(campaign)
@@ -43,8 +43,7 @@ def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnCluster) -> 
 
 def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnCluster) -> None:
     # Long enough not to be over before it is cancelled.
-    text = with_long_runs(ONE_CANDIDATE, 0.2)
-    campaign.write(text.replace("confirmation: 1s", "confirmation: 40s"))
+    campaign.write_without_mpi(ONE_CANDIDATE.replace("confirmation: 1s", "confirmation: 40s"))
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.jobs()) == 2, "the next allocation")
     # What lasts less than a second has no node-hours: schedulers count whole ones.
@@ -58,14 +57,14 @@ def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnCluster) -> Non
     campaign.check_runs()
     hours = campaign.query("SELECT stage, node_hours > 0 FROM jobs ORDER BY prepared_at")
     assert hours == [("over", 1), ("over", 0)]
-    campaign.write(text)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
     campaign.check_whole()
 
 
 def test_a_controller_at_its_submit_limit_is_told_first(campaign: OnCluster) -> None:
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     with campaign.tuning() as tuning:
         tuning.until_measuring("search")
         campaign.cluster.limit_submissions(2)

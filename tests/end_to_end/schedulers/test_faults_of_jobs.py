@@ -5,17 +5,17 @@ from __future__ import annotations
 import signal
 
 import psutil
-from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs, with_run_limit
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_run_limit
 from cluster_campaigns import Death, OnCluster
 from left_over import living
 
-#: Runs that last long enough to be hit by something.
-_LONG = with_long_runs(ONE_CANDIDATE, 0.3)
+#: The first run lasts longer than its job may.
+_LONG_FIRST = 'mkdir "$HOME/first.$SLURM_PROCID$PMI_RANK" 2>/dev/null && sleep 600'
 _INTERRUPTED = ("cut short", "never made")
 
 
 def test_the_server_is_away_for_a_while(campaign: OnCluster) -> None:
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     with campaign.tuning() as tuning:
         # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
         job = tuning.until_at_gate("confirm")
@@ -36,7 +36,7 @@ def test_the_server_is_away_for_a_while(campaign: OnCluster) -> None:
 
 
 def test_submissions_are_refused_for_a_while_and_a_job_is_held(campaign: OnCluster) -> None:
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     cluster = campaign.cluster
     campaign.close_gate()
     with campaign.tuning() as tuning:
@@ -61,11 +61,9 @@ def test_submissions_are_refused_for_a_while_and_a_job_is_held(campaign: OnClust
 
 def test_a_jobs_time_is_over_in_the_middle_of_a_run(campaign: OnCluster) -> None:
     # Schedulers look but twice a minute which jobs are over their time.
-    text = with_run_limit(with_long_runs(ONE_BLOCK, 40.0), "10min")
-    campaign.write(text.replace("64KiB", "16MiB"))
+    campaign.write_without_mpi(with_run_limit(ONE_BLOCK, "10min"), _LONG_FIRST)
     with campaign.tuning() as tuning:
         number = tuning.until_measuring("search")
-        campaign.hang()
         campaign.cluster.reach_time_limit(number)
         tuning.ended()
     campaign.check_whole()
@@ -80,7 +78,7 @@ def test_a_jobs_time_is_over_in_the_middle_of_a_run(campaign: OnCluster) -> None
 
 def test_a_job_that_somebody_cancels_stops_the_campaign_with_a_word(campaign: OnCluster) -> None:
     # Who did it, accounts say that a user's campaigns share: some seconds later.
-    campaign.write(_LONG.replace("late_files: 3s", "late_files: 60s"))
+    campaign.write_without_mpi(ONE_CANDIDATE.replace("files: 3s", "files: 60s"), "sleep 0.6")
     with campaign.tuning() as tuning:
         number = tuning.until_measuring("confirm")
         campaign.cluster.cancel(number)
@@ -102,7 +100,7 @@ def test_a_job_that_somebody_cancels_stops_the_campaign_with_a_word(campaign: On
 
 
 def test_a_database_out_of_reach_while_a_job_is_in_flight(campaign: OnCluster) -> None:
-    campaign.write(ONE_BLOCK)
+    campaign.write_without_mpi(ONE_BLOCK)
     elsewhere = campaign.folder / "elsewhere"
     elsewhere.mkdir()
     with campaign.tuning() as tuning:
@@ -125,7 +123,7 @@ def test_a_database_out_of_reach_while_a_job_is_in_flight(campaign: OnCluster) -
 def test_an_answer_to_a_submission_is_lost(campaign: OnCluster) -> None:
     campaign.lose_answers()
     campaign.lose_an_answer()
-    campaign.write(ONE_BLOCK)
+    campaign.write_without_mpi(ONE_BLOCK)
     with campaign.tuning() as tuning:
         err = tuning.ended()
     assert campaign.words.answer_is_lost in err
@@ -135,7 +133,7 @@ def test_an_answer_to_a_submission_is_lost(campaign: OnCluster) -> None:
 
 
 def test_a_submission_outlives_its_controller(dying: OnCluster) -> None:
-    dying.write(ONE_BLOCK)
+    dying.write_without_mpi(ONE_BLOCK)
     dying.order_deaths([Death("submit", "stop")])
     with dying.tuning() as tuning:
         tuning.until(lambda: psutil.Process(tuning.child.pid).status() == "stopped", "it stopped")

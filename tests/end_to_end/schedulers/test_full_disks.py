@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from campaign_texts import ONE_CANDIDATE, with_long_runs
+from campaign_texts import ONE_CANDIDATE
 from cluster_campaigns import OnCluster
 from left_over import living
 from small_disks import fill
@@ -10,7 +10,7 @@ from small_disks import fill
 
 def test_an_allocation_waits_for_room_at_its_start_and_later(campaign: OnCluster) -> None:
     data = campaign.on_small_disk()
-    campaign.write(with_long_runs(ONE_CANDIDATE, 0.2))
+    campaign.write(ONE_CANDIDATE)
     campaign.close_gate()
     campaign.succeed("submit", "campaign.yaml")
     full = fill(data)
@@ -33,24 +33,8 @@ def test_an_allocation_waits_for_room_at_its_start_and_later(campaign: OnCluster
     assert campaign.outcomes()["ok"] >= 17
 
 
-#: It says nothing of the disk when it finds no room: as dash does.
-_PROGRAM = """\
-sleep 0.5
-for bytes in 8 65536; do
-    echo "{\\"bytes\\": $bytes, \\"time_s\\": 1.$(date +%N | cut -c1-4)e-3}" || exit 1
-done 2>/dev/null
-"""
-
-
 #: It needs room in the node's /tmp.
 _SCRATCH = 'head -c 4096 /dev/zero >"${TMPDIR:-/tmp}/scratch" 2>/dev/null || exit 1\n'
-
-
-def _write_with_program(campaign: OnCluster, program: str, text: str = ONE_CANDIDATE) -> None:
-    campaign.write(program, "run.sh")
-    command = "benchmark: {command: [sh, run.sh], output: json-line}\n"
-    lines = text.splitlines(keepends=True)
-    campaign.write("".join(line for line in lines if not line.startswith("timing:")) + command)
 
 
 def _check_nobody_is_blamed(campaign: OnCluster) -> None:
@@ -62,7 +46,7 @@ def _check_nobody_is_blamed(campaign: OnCluster) -> None:
 
 def test_a_program_that_finds_no_room_is_not_blamed(campaign: OnCluster) -> None:
     data = campaign.on_small_disk()
-    _write_with_program(campaign, _PROGRAM)
+    campaign.write_without_mpi(ONE_CANDIDATE, "sleep 0.5")
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
     full = fill(data)
@@ -72,7 +56,7 @@ def test_a_program_that_finds_no_room_is_not_blamed(campaign: OnCluster) -> None
 
 
 def test_shared_memory_of_a_node_is_lost_for_a_while(campaign: OnCluster) -> None:
-    campaign.write(with_long_runs(ONE_CANDIDATE, 0.1).replace("nodes: 2", "nodes: 1"))
+    campaign.write(ONE_CANDIDATE.replace("nodes: 2", "nodes: 1"))
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 3, "some runs")
     campaign.cluster.on_nodes("mount -t tmpfs -o size=4k none /dev/shm")
@@ -95,7 +79,7 @@ def test_a_full_tmp_of_a_node_blames_nobody(campaign: OnCluster) -> None:
     tmp.mkdir()
     tmp.chmod(0o1777)
     sets = f"before: export TMPDIR={tmp}; "
-    _write_with_program(campaign, _SCRATCH + _PROGRAM, ONE_CANDIDATE.replace("before: ", sets))
+    campaign.write_without_mpi(ONE_CANDIDATE.replace("before: ", sets), f"{_SCRATCH}sleep 0.5")
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
     mount = f"mount -t tmpfs -o size=4k none {tmp}; head -c 8192 /dev/zero >{tmp}/full; true"
@@ -111,7 +95,7 @@ def test_a_full_tmp_of_a_node_blames_nobody(campaign: OnCluster) -> None:
 def test_a_full_tmp_of_the_login_node_loses_no_job(campaign: OnCluster) -> None:
     tmp = campaign.on_small_disk("tmp")
     campaign.extra["TMPDIR"] = str(tmp)
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     with campaign.tuning() as tuning:
         tuning.until_at_gate("confirm")
         full = fill(tmp)

@@ -35,7 +35,7 @@ def written(campaign: OnCluster, text: str) -> None:
     """A campaign whose ranks note what they see."""
     (campaign.folder / "guarded.yaml").write_text(_SPACE)
     seen = write_script(campaign.folder / "seen", _SEES)
-    campaign.write(text.replace("./seen", str(seen)))
+    campaign.write_without_mpi(text.replace("./seen", str(seen)))
 
 
 def ranks_saw(campaign: OnCluster) -> set[str]:

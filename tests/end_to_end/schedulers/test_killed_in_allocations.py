@@ -33,7 +33,7 @@ _DEATHS = (
 
 
 def test_killed_between_any_two_steps_allocations_go_on(dying: OnCluster) -> None:
-    dying.write(ONE_CANDIDATE)
+    dying.write_without_mpi(ONE_CANDIDATE)
     dying.close_gate()
     for death in _SUBMITTING:
         dying.dies(death)

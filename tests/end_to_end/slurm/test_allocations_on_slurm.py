@@ -9,7 +9,7 @@ import signal
 import time
 from pathlib import Path
 
-from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE
 from other_clock import build_clock
 from slurm_campaigns import OnSlurm
 from slurm_scripts import shown
@@ -27,7 +27,7 @@ echo $((seconds + 4)) >next
 def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm) -> None:
     following = campaign.write("3600", "next")
     says = f"$(cd {campaign.folder}; . {campaign.write(_LASTING, 'lasting.sh')})"
-    campaign.write(campaign.lasting(with_long_runs(ONE_CANDIDATE, 0.8), says))
+    campaign.write_without_mpi(campaign.lasting(ONE_CANDIDATE, says), "sleep 1.2")
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(campaign.running, "its start")
     begun = time.monotonic()
@@ -94,7 +94,8 @@ def test_an_allocation_is_requeued_where_no_second_job_may_wait(
     asked = "poll: 0.3s, mail_user: ann@example.org, partition: mixed, time: 3min"
     # The nodes' clocks are 2 min ahead of Slurm's: by theirs, no time is left for a run.
     clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=120)}; "
-    campaign.write(text.replace("poll: 0.3s", asked).replace("before: '", f"before: '{clock}"))
+    text = text.replace("poll: 0.3s", asked)
+    campaign.write_without_mpi(text.replace("before: '", f"before: '{clock}"))
     campaign.cluster.limit_submissions(1)
     submitted = campaign("submit", "campaign.yaml")
     assert submitted.code == 0
@@ -151,7 +152,8 @@ def _submit_requeueable(campaign: OnSlurm, before: str = "") -> str:
     Returns:
         The job's number; its second run is under way until ``_release``.
     """
-    campaign.write(_with_held_runs(campaign).replace("before: '", f"before: '{before}"))
+    text = _with_held_runs(campaign).replace("before: '", f"before: '{before}")
+    campaign.write_without_mpi(text)
     campaign.cluster.limit_submissions(1)
     campaign.succeed("submit", "campaign.yaml")
     campaign.until(campaign.running, "its start")
@@ -214,7 +216,7 @@ def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> 
 
 
 def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm) -> None:
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     campaign.cluster.limit_submissions(1)
     campaign.succeed("submit", "campaign.yaml")
     # The second run begins when the next job was refused.
@@ -244,7 +246,7 @@ def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm
 
 
 def test_a_node_dies_under_an_allocation_again_and_is_left_out(campaign: OnSlurm) -> None:
-    campaign.write(with_long_runs(ONE_CANDIDATE, 0.2))
+    campaign.write_without_mpi(ONE_CANDIDATE, "sleep 0.4")
     campaign.succeed("submit", "campaign.yaml")
     known = campaign.folder / "data/commtune/campaigns/small/failed-nodes.json"
     known.write_text('{"n2": ["9999"]}')

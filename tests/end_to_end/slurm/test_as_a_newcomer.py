@@ -41,7 +41,7 @@ def finished(made: OnSlurm, isolated_slurm: Cluster) -> OnSlurm:
 
 
 def test_a_refused_job_is_corrected_in_the_file(campaign: OnSlurm) -> None:
-    campaign.write(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, account: nobody"))
+    campaign.write_without_mpi(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, account: nobody"))
     for command in ("tune", "submit"):
         said = campaign(command, "campaign.yaml")
         assert said.code == 3, said
@@ -49,11 +49,11 @@ def test_a_refused_job_is_corrected_in_the_file(campaign: OnSlurm) -> None:
         assert "correct 'slurm:' in the campaign file" in said.err
     assert campaign.query("SELECT DISTINCT stage FROM jobs") == [("over",)]
     assert campaign("submit", "--test-only", "campaign.yaml").code == 3
-    campaign.write(ONE_BLOCK)
+    campaign.write_without_mpi(ONE_BLOCK)
     assert "to start at" in campaign("submit", "--test-only", "campaign.yaml").out
     campaign.succeed("tune", "campaign.yaml")
     assert campaign.query("SELECT count(*) FROM runs WHERE outcome = 'ok'") == [(4,)]
-    campaign.write(ONE_BLOCK.replace("search: 100ms", "search: 200ms"))
+    campaign.write_without_mpi(ONE_BLOCK.replace("search: 100ms", "search: 200ms"))
     campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()
 
@@ -70,11 +70,11 @@ def test_what_srun_starts_the_mpi_with_is_corrected_in_the_file(campaign: OnSlur
 
 def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) -> None:
     wrong = ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, modules: [nowhere/1]")
-    campaign.write(wrong.replace("search: 100ms", "search: 10min"))
+    campaign.write_without_mpi(wrong.replace("search: 100ms", "search: 10min"))
     said = campaign("tune", "campaign.yaml")
     assert said.code == 3, said
     assert "5 blocks in a row were lost" in said.err
-    campaign.write(ONE_BLOCK)
+    campaign.write_without_mpi(ONE_BLOCK)
     said = campaign.succeed("tune", "campaign.yaml")
     assert (
         "campaign small had no successful run so far, and starts over; changed: slurm.modules"
@@ -84,14 +84,14 @@ def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) ->
     assert campaign.query(outcomes + "WHERE name = 'small'") == [("ok",)]
     assert ("ok",) not in campaign.query(outcomes + "WHERE name = 'small.1'")
     # Now there is something that it must not be mixed with.
-    campaign.write(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, prefix: env"))
+    campaign.write_without_mpi(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, prefix: env"))
     said = campaign("tune", "campaign.yaml")
     assert said.code == 2
     assert "was started with a different question" in said.err
 
 
 def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> None:
-    campaign.write(ONE_BLOCK)
+    campaign.write_without_mpi(ONE_BLOCK)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # each node has its own
         hidden = f"{folder}/commtune.db"
         said = campaign.succeed("submit", "campaign.yaml", "--db", hidden)
@@ -106,7 +106,7 @@ def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> Non
 def test_a_databases_password_is_not_told_to_slurm(
     campaign: OnSlurm, new_postgresql_url: str
 ) -> None:
-    campaign.write(ONE_BLOCK)
+    campaign.write_without_mpi(ONE_BLOCK)
     campaign.extra["COMMTUNE_DB"] = new_postgresql_url.replace("commtune@", "commtune:s3cret@")
     campaign.succeed("submit", "campaign.yaml")
     (job,) = campaign.jobs()
@@ -168,7 +168,7 @@ def test_nothing_is_submitted_that_would_measure_nothing(finished: OnSlurm) -> N
 def test_guards_pass_into_allocations(campaign: OnSlurm) -> None:
     """The controller in the job knows them too, and so takes the campaign for the same."""
     # A real variable that changes nothing of how ranks communicate: only its passing is tried.
-    campaign.write(f"{ONE_BLOCK}protected_variables: [UCX_WARN_UNUSED_ENV_VARS]\n")
+    campaign.write_without_mpi(f"{ONE_BLOCK}protected_variables: [UCX_WARN_UNUSED_ENV_VARS]\n")
     campaign.extra["UCX_WARN_UNUSED_ENV_VARS"] = "n"
     campaign.succeed("submit", "campaign.yaml")
     campaign.until_over()

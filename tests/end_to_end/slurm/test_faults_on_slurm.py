@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE
 from cluster_campaigns import Death
 from slurm_campaigns import OnSlurm
 from slurm_scripts import shown
 
-#: Runs that last long enough to be hit by something.
-_LONG = with_long_runs(ONE_CANDIDATE, 0.3)
 _FAILED_JOBS = "SELECT number FROM jobs WHERE word = 'NODE_FAIL'"
 
 
@@ -22,7 +20,7 @@ def _is_over(campaign: OnSlurm, number: str) -> bool:
 
 
 def test_slurmdbd_is_away_for_a_while(campaign: OnSlurm) -> None:
-    campaign.write(ONE_CANDIDATE)
+    campaign.write_without_mpi(ONE_CANDIDATE)
     told = (
         "  slurmdbd does not answer: jobs go on, and node-hours are taken from their own times; "
     )
@@ -40,7 +38,7 @@ def test_slurmdbd_is_away_for_a_while(campaign: OnSlurm) -> None:
 
 @pytest.mark.alone
 def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
-    campaign.write(_LONG)
+    campaign.write_without_mpi(ONE_CANDIDATE, "sleep 0.6")
     cluster = campaign.cluster
     cluster.call("scontrol", "update", "nodename=n3", "state=drain", "reason=test")
     lost: list[str] = []
@@ -94,7 +92,7 @@ def test_jobs_that_do_not_start_are_said_and_given_up(campaign: OnSlurm) -> None
 
 def test_a_site_without_accounts(dying: OnSlurm) -> None:
     campaign = replace(dying, extra={"SLURM_CONF": dying.cluster.without_accounting["SLURM_CONF"]})
-    campaign.write(ONE_BLOCK)
+    campaign.write_without_mpi(ONE_BLOCK)
     death = Death("commtune.cluster.slurm.client:SlurmScheduler.submit")
     campaign.dies(death)
     campaign.until_over()

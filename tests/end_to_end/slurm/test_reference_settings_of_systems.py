@@ -32,7 +32,7 @@ EAGER = {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
 def test_sets_for_a_system_are_tried_first_and_whole(campaign: OnSlurm) -> None:
     narrowed = TWO_NODES.partition("narrow:")[0].replace("mpich-host-allreduce", "mpich")
     campaign.write(SYSTEM, "aurora.yaml")
-    campaign.write(
+    campaign.write_without_mpi(
         narrowed
         + "slurm: {mpi: pmi2, poll: 0.3s}\nsystem: ./aurora.yaml\nreference_settings: auto\n"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -17,7 +18,7 @@ from typing import ClassVar
 
 import stated_profiles
 from clusters import Cluster, Seen, Words
-from command_line import CACHE, Child, CommandLine, has_footer, wait_until
+from command_line import Child, CommandLine, has_footer, wait_until
 from left_over import living, programs
 from made_files import write_script
 from small_disks import folder_on_small_disk
@@ -30,6 +31,12 @@ from commtune.model import Configuration
 DYING = Path("tests/support/campaigns/dying.py")
 #: What a run may be that was not its own fault.
 _LOST = {"interrupted", "cancelled", "node-failure", "never-started"}
+#: It says nothing of the disk when it finds no room: as dash does.
+_WITHOUT_MPI = """\
+for bytes in 8 65536; do
+    echo "{\\"bytes\\": $bytes, \\"time_s\\": 1.$(date +%N | cut -c1-4)e-3}" || exit 1
+done 2>/dev/null
+"""
 #: In the place of what submits: it submits the job, and its answer is lost, once.
 _LOSES_ITS_ANSWER = """\
 if [ -e "{folder}/lose" ]; then
@@ -67,6 +74,18 @@ class OnCluster(CommandLine):
 
     cluster: Cluster
     words: ClassVar[Words]
+
+    def write_without_mpi(self, text: str, before: str = "sleep 0.2") -> None:
+        """Writes a campaign whose runs leave the cores to others: for what jobs do, MPI or not.
+
+        Args:
+            before: what each rank does before it says its times.
+        """
+        program = self.folder / "data/run.sh"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"{before}\n{_WITHOUT_MPI}")
+        command = f"benchmark: {{command: [sh, {program}], output: json-line}}\n"
+        self.write(re.sub(r"timing: .*\n", command, text))
 
     def on_small_disk(self, name: str = "data") -> Path:
         """Puts a folder of ours on a disk that a test can fill; returns it."""
@@ -230,12 +249,6 @@ class OnCluster(CommandLine):
             and not (Path(folder) / f"{position}.exit").exists()
         ]
 
-    def hang(self) -> None:
-        """Runs that are under way get no further, nor do they keep cores from other tests."""
-        for number, line in living(f"{self.folder}/data").items():
-            if line.startswith(str(CACHE)):
-                os.kill(number, signal.SIGSTOP)
-
     def finished(self) -> list[Path]:
         """The last files of jobs whose scripts came to their end."""
         return list(self.folder.glob("data/commtune/campaigns/*/jobs/*/finished"))
@@ -263,11 +276,12 @@ class OnCluster(CommandLine):
         twice = {block: n for block, n in Counter(began).items() if n > 1}
         assert not twice, f"blocks that two jobs measured: {twice}"
 
-    def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
+    def check_whole(self, *, name: str = "small", lost: bool = True, other: str = "ok") -> None:
         """Nothing is lost, doubled or left behind; the campaign is done.
 
         Args:
             lost: runs may have been lost to what befell their jobs.
+            other: how else runs may have ended.
         """
         self.check_once()
         assert [job for job in self.jobs() if not job.is_over] == []
@@ -277,12 +291,12 @@ class OnCluster(CommandLine):
         assert self.query("SELECT count(*) > 0 FROM conclusions") == [(1,)]
         open_jobs = self.query("SELECT key, kind, stage FROM jobs WHERE stage != 'over'")
         assert open_jobs == []
-        self.check_runs(name=name, lost=lost)
+        self.check_runs(name=name, lost=lost, other=other)
 
-    def check_runs(self, *, name: str = "small", lost: bool = True) -> None:
+    def check_runs(self, *, name: str = "small", lost: bool = True, other: str = "ok") -> None:
         """All runs are stored, once, and as their record and exit files say."""
         outcomes = self.check_stored()
-        allowed = {"ok", *(_LOST if lost else ())}
+        allowed = {"ok", other, *(_LOST if lost else ())}
         said = self.query(
             "SELECT block, position, outcome, detail FROM runs WHERE outcome != 'ok'"
         )

@@ -90,10 +90,10 @@ class OnPbs(OnCluster):
         cuts = f"qalter -l walltime={seconds} $PBS_JOBID; "
         return with_run_limit(text.replace("before: ", f"before: {cuts}"), "20s")
 
-    def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
+    def check_whole(self, *, name: str = "small", lost: bool = True, other: str = "ok") -> None:
         # The script's last file is there before PBS calls its job over.
         self.until_over()
-        super().check_whole(name=name, lost=lost)
+        super().check_whole(name=name, lost=lost, other=other)
 
     def queue(self) -> list[Seen]:
         found = []

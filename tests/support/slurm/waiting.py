@@ -22,8 +22,8 @@ def wait_for(
 
 
 def find_sparingly(find: Callable[[], _Found]) -> _Found:
-    """Looks, and lets three times as long pass if there is nothing: looking may cost a process."""
+    """Looks, and lets ten times as long pass if there is nothing: looking may cost a process."""
     began = time.monotonic()
     if not (found := find()):
-        time.sleep(min(max(0.02, 3 * (time.monotonic() - began)), 0.5))
+        time.sleep(min(max(0.02, 10 * (time.monotonic() - began)), 0.5))
     return found
