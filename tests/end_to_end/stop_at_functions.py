@@ -37,4 +37,7 @@ words = os.environ["COMMTUNE_WORDS"].split()
 listed = " ".join(gdb.execute(f"info functions {word}", to_string=True) for word in words)
 for name in {"at_size", *filter(PATTERN.fullmatch, listed.split())}:
     Stop(name)
+# What is loaded from now on has none of them. The other ranks begin now, and don't wait busily.
+gdb.execute("set auto-solib-add off")
+SEEN.touch()
 gdb.execute("continue")

@@ -12,7 +12,7 @@ from step_program import LAUNCHED, ONE_RANK, write_one_rank
 from commtune.systems.reference_settings import all_reference_settings
 
 EAGER = "alcf-aurora-mpich-eager"
-WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8", "--time", "1s")
+WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8", "--time", "100ms")
 
 
 @pytest.fixture
