@@ -22,6 +22,7 @@ from commtune.db.storage.store import Store
 from commtune.export import render_profile
 from commtune.model import (
     DEFAULT,
+    Backend,
     Configuration,
     Interval,
     MpiFlavour,
@@ -142,3 +143,11 @@ def test_without_an_mpi_no_version_follows_its_word() -> None:
     none = MpiInstallation(MpiFlavour.NONE, "", Path("/"), Path("/c"), Path("/l"))
     said = compare._comparison_summary(replace(compared(0.0), mpi=none))
     assert ", 2 ranks, no MPI; " in said
+
+
+def test_a_backend_is_named_where_it_is_not_the_usual_one() -> None:
+    result = compared(0.0)
+    in_python = replace(result.workload, backend=Backend.PYTHON_HOST)
+    said = compare._comparison_summary(replace(result, workload=in_python))
+    assert ", MPICH 5.0.2, python-host; " in said
+    assert ", MPICH 5.0.2; " in compare._comparison_summary(result)

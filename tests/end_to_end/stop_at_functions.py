@@ -14,6 +14,17 @@ import gdb
 PATTERN = re.compile(os.environ["COMMTUNE_FUNCTIONS"])
 SEEN = Path(os.environ["COMMTUNE_SEEN"])
 REGISTERS = os.environ["COMMTUNE_REGISTERS"].split()
+#: Of the many libraries, those are read that have the functions.
+BEGIN = """\
+set pagination off
+set confirm off
+set debuginfod enabled off
+set auto-solib-add off
+break main
+run
+sharedlibrary /libmpi
+sharedlibrary /libucp
+"""
 
 
 def read(register):
@@ -29,12 +40,12 @@ class Stop(gdb.Breakpoint):
         return False
 
 
-for command in ("set pagination off", "set confirm off", "set debuginfod enabled off"):
+for command in BEGIN.splitlines():
     gdb.execute(command)
-gdb.execute("break main")
-gdb.execute("run")
 words = os.environ["COMMTUNE_WORDS"].split()
 listed = " ".join(gdb.execute(f"info functions {word}", to_string=True) for word in words)
 for name in {"at_size", *filter(PATTERN.fullmatch, listed.split())}:
     Stop(name)
+# The other ranks begin now: before, they would wait busily.
+SEEN.touch()
 gdb.execute("continue")

@@ -32,7 +32,7 @@ BUDGET = "budget: {search: 5s, ablation: 1s, confirmation: 4s}\n"
 #: Six configurations, recorded in less than a second a round.
 TINY = (
     re.sub(
-        r"budget: .*", "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 1}", SMALL
+        r"budget: .*", "budget: {search: 10min, ablation: 1s, confirmation: 100ms, trials: 1}", SMALL
     )
     + """\
   MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM: [ring]
@@ -300,7 +300,7 @@ def test_a_recording_that_does_not_fit_is_refused_before_anything_starts(tmp_pat
 
 def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: CommandLine) -> None:
     commtune.write(TINY)
-    command = ("record", "campaign.yaml", "--runs", "3", "--out", "tiny.jsonl.gz")
+    command = ("record", "campaign.yaml", "--runs", "2", "--out", "tiny.jsonl.gz")
     part = commtune.folder / "tiny.jsonl.gz.part"
     with commtune.start(*command) as child:
         assert child.stderr and any("4 runs of the default" in said for said in child.stderr)
@@ -324,10 +324,10 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     grid = load_grid(commtune.folder / "tiny.jsonl.gz")
     others = len(grid.configurations) - 1
     assert said.out == (
-        f"wrote tiny.jsonl.gz: {_count_of_runs(others, 3)} runs of {others + 1} configurations\n"
+        f"wrote tiny.jsonl.gz: {_count_of_runs(others, 2)} runs of {others + 1} configurations\n"
     )
     assert [run.configuration for run in grid.runs] == list(
-        _run_order(others, 3, grid.header.seed)
+        _run_order(others, 2, grid.header.seed)
     )
     starts = [run.started_s for run in grid.runs]
     assert starts == sorted(starts)

@@ -276,7 +276,7 @@ def test_the_command_measures_the_file_against_the_default(tmp_path: Path) -> No
     traced_on("mpich", tmp_path / "unused")
     made = make("mpich", tmp_path, ranks=2)
     line = CommandLine(made.folder, {"COMMTUNE_DB": made.database})
-    said = line("verify", "--export", "rules.txt", "--time", "1s", "--json")
+    said = line("verify", "--export", "rules.txt", "--time", "100ms", "--json")
     found = json.loads(said.out)
     assert said.code == found["exit_code"]
     assert found["rules"] == {
@@ -307,7 +307,7 @@ def test_sizes_without_a_rule_are_measured_where_the_library_s_table_is_replaced
     traced_on("impi", tmp_path / "unused")
     made = make("intel-mpi", tmp_path, ranks=2)
     line = CommandLine(made.folder, {"COMMTUNE_DB": made.database})
-    said = line("verify", "--export", "rules.txt", "--time", "1s", "--json")
+    said = line("verify", "--export", "rules.txt", "--time", "100ms", "--json")
     found = json.loads(said.out)
     assert [size["bytes"] for size in found["sizes"]] == [n * KIB for n in (1, 2, 4, 16, 64)]
     assert found["configuration"] == {"I_MPI_TUNING": str(made.file)}

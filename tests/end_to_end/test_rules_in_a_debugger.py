@@ -47,11 +47,11 @@ _WORDS = {
         "alltoall": ("brucks", "pairwise"),
     },
 }
-#: Debugs rank 0, and starts the others as they are; these wait for it, and not in its way.
+#: Debugs rank 0, and starts the others once it is that far; these wait for it, not in its way.
 _RANK_0 = """\
 case $PMI_RANK$OMPI_COMM_WORLD_RANK in
 0) exec gdb -nx -q -batch -x "$0" --args "$@";;
-*) exec nice "$@";;
+*) until [ -e "$COMMTUNE_SEEN" ]; do sleep 0.1; done; exec nice "$@";;
 esac
 """
 

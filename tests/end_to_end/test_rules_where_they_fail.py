@@ -41,6 +41,11 @@ from commtune.wiring.benchmark_setup import prepare_benchmark
 _NOBODY = 65534
 
 
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+
+
 @contextmanager
 def _ordinary_user() -> Iterator[None]:
     """Without root's right to read everything."""
@@ -54,10 +59,7 @@ def _ordinary_user() -> Iterator[None]:
             os.seteuid(0)
 
 
-def test_a_file_without_permission_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
     traced_on("openmpi", tmp_path / "unused")
     made = make("openmpi", tmp_path)
     # The folders that pytest makes are closed to others altogether.

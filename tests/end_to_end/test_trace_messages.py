@@ -131,13 +131,11 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     assert "guard_operations: [ping-pong, reduce]\n" in campaign
     (commtune.folder / "my-solver.yaml").write_text(
         f"{campaign}timing: {{max_samples: 10, time_cap: 2ms}}\n"
-        "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 1}\n"
+        "budget: {search: 100ms, trials: 0}\n"  # a few runs of the default
     )
     commtune.succeed("tune", "my-solver.yaml")
     runs = "SELECT outcome, COUNT(*) FROM runs GROUP BY outcome"
-    outcomes = dict(commtune.query(runs))
-    assert outcomes.pop("ok") >= 5
-    assert not {"failed", "wrong-result", "malformed"} & set(outcomes)
+    assert set(dict(commtune.query(runs))) == {"ok"}
     assert {row[0] for row in commtune.query("SELECT bytes FROM measurements")} >= {8, 1024, 2048}
     profile = stated("own:MySolver", 8, 2048, _SETTING)
     with opened_store(commtune.database) as store:

@@ -39,7 +39,7 @@ space: ./below.yaml
 mpi: wheel:mpich
 workload: {sizes: [8]}
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 1s, ablation: 100ms, confirmation: 1s, trials: 1}
+budget: {search: 1s, ablation: 100ms, confirmation: 100ms, trials: 1}
 run_time_limit: 60s
 """
 _FASTER = Interval(900.0, 850.0, 950.0, 20)
@@ -91,7 +91,7 @@ def forget_libraries(line: CommandLine) -> None:
 
 def verify(line: CommandLine) -> tuple[list[str], str]:
     """What changed since the profile was measured, and where today's runs are kept."""
-    said: Said = line("verify", "small/boastful", "--time", "1s", "--json")
+    said: Said = line("verify", "small/boastful", "--time", "100ms", "--json")
     assert said.out, said.err
     found = json.loads(said.out)
     return found["changes"], found["campaign"]
