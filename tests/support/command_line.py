@@ -94,7 +94,7 @@ class CommandLine:
         return subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,
-            env=environment,
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
