@@ -32,9 +32,7 @@ BUDGET = "budget: {search: 5s, ablation: 1s, confirmation: 4s}\n"
 #: Six configurations, recorded in less than a second a round.
 TINY = (
     re.sub(
-        r"budget: .*",
-        "budget: {search: 10min, ablation: 1s, confirmation: 100ms, trials: 1}",
-        SMALL,
+        r"budget: .*", "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 1}", SMALL
     )
     + """\
   MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM: [ring]
