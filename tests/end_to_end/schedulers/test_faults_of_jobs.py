@@ -10,7 +10,7 @@ from cluster_campaigns import Death, OnCluster
 from left_over import living
 
 #: The first run lasts longer than its job may.
-_LONG_FIRST = 'mkdir "$HOME/first.$SLURM_PROCID$PMI_RANK" 2>/dev/null && sleep 600'
+_LONG_FIRST = 'mkdir "$HOME/first.$SLURM_PROCID$PMI_RANK" 2>/dev/null && exec sleep 600'
 _INTERRUPTED = ("cut short", "never made")
 
 
