@@ -57,6 +57,7 @@ from .held_out import (  # noqa: E402
     load_runs,
 )
 from .ours import Silent, profile_at  # noqa: E402
+from .parts import PARTS, take_away  # noqa: E402
 
 #: Seconds of a run and of a campaign, and how it is shared where nobody says otherwise.
 _RUN_S, _CAMPAIGN_S, _SHARES = 1.9, 420.0, (0.5, 0.2, 0.3)
@@ -243,10 +244,13 @@ def _groups(sizes: Sequence[int], found: Sequence[Floats]) -> str:
     return " | ".join(f"{mean:+.3f} ±{error:.3f}" for mean, error in cells)
 
 
-def _play(task: tuple[str, int, Sequence[str]]) -> Played:
-    method, seed, idle = task
+def _play(task: tuple[str, int, Sequence[str], str]) -> Played:
+    method, seed, idle, without = task
     surface = leave_out(_fit_once(), idle)
-    return play_random(surface, seed) if method == "random" else play_campaign(surface, seed, idle)
+    if method == "random":
+        return play_random(surface, seed)
+    with take_away(without):
+        return play_campaign(surface, seed, idle)
 
 
 _fit_once = cache(fit_surface)
@@ -258,6 +262,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=12, help="two at least [12]")
     parser.add_argument("--idle", type=int, default=0, help="variables without effect [0]")
+    parser.add_argument("--without", choices=PARTS, default="", help="a part of campaigns")
     parser.add_argument("--jobs", type=int, default=1, help="processes [1]")
     parser.add_argument("--check", action="store_true", help="how well the surface predicts")
     options = parser.parse_args()
@@ -271,7 +276,9 @@ def main() -> None:
     idle = [random.Random(seed).sample(variables, options.idle) for seed in seeds]
     with ProcessPoolExecutor(options.jobs) as pool:
         for name in ("random", "campaign"):
-            tasks = [(name, seed, no) for seed, no in zip(seeds, idle, strict=True)]
+            tasks = [
+                (name, seed, no, options.without) for seed, no in zip(seeds, idle, strict=True)
+            ]
             played = list(pool.map(_play, tasks))
             print(f"{name:8} tried: {_groups(sizes, [one.tried for one in played])}")
             print(f"{name:8} takes: {_groups(sizes, [one.takes for one in played])}", flush=True)

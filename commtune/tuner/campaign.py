@@ -174,10 +174,34 @@ class Campaign:
                 small.setdefault(executed, winners[ablation.before])
         # If none is left, the best is confirmed all the same, to state how little it gains.
         members = small or dict(list(winners.items())[:1])
-        shares, between_s = self._with_between(members, self._share_sizes(members))
         spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
         left_s = max(0.0, rest_s - spent_s)
+        if small:
+            members = self._add_measured(members, left_s, spread)
+        shares, between_s = self._with_between(members, self._share_sizes(members))
         return self._confirmation.decide(shares, left_s, ablations, between_s)
+
+    def _add_measured(
+        self,
+        members: Mapping[Configuration, Standing],
+        left_s: float,
+        spread: Mapping[int, float],
+    ) -> dict[Configuration, Standing]:
+        """Adds configurations that the ablation found to be better than these at some sizes.
+
+        What lacks a variable may lose at the sizes that it was chosen for, and gain at others.
+        """
+        measured = self._ablation.read_standings()
+        found = {one: measured.get(one, standing) for one, standing in members.items()}
+        others = [standing for one, standing in measured.items() if one not in found]
+        standings = [*found.values(), *others]
+        prospects = Prospects(self._plan, standings, self._search.weights, spread)
+        runs = int(left_s / self._confirmation.typical_s())
+        for standing in prospects.extend(len(found), runs):
+            executed = as_executed(self._session, standing.configuration, list(found))
+            if not executed.is_default:
+                found.setdefault(executed, standing)
+        return found
 
     def _with_between(
         self, members: Mapping[Configuration, Standing], shares: SizeShares

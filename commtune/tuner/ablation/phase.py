@@ -34,6 +34,7 @@ from commtune.tuner.ablation.effects import (
 )
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session
+from commtune.tuner.search.standings import Standing
 from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
 from commtune.tuner.statistics.machine_states import MachineStates
 
@@ -91,6 +92,21 @@ class AblationPhase:
             if timer.left() > 0:
                 made[candidate] = self._ablate_and_refine(candidate, 0.0)
         return self._merge_results(list(made.values()))
+
+    def read_standings(self) -> dict[Configuration, Standing]:
+        """Returns what its blocks say of each configuration that has enough of them."""
+        sizes = self._plan.workload.sizes
+        made = dict.fromkeys(one for block in self._blocks() for one in block)
+        every = {one: self._effects(DEFAULT, one) for one in made if not one.is_default}
+        return {
+            one: Standing(
+                one,
+                {size: found[size].mean for size in sizes},
+                {size: found[size].error for size in sizes},
+            )
+            for one, found in every.items()
+            if count_blocks(found) >= FEWEST and found.keys() >= {*sizes}
+        }
 
     def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
         """Adds the sizes of a configuration to those of one that was made from it."""

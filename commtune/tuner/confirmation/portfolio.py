@@ -117,6 +117,27 @@ class Prospects:
         ablation_runs = self._count_ablation_runs(chosen, runs)
         return Portfolio([self.standings[index] for index in chosen], ablation_runs)
 
+    def extend(self, count: int, runs: int) -> list[Standing]:
+        """Returns those after the first ``count`` standings that are worth confirming as well.
+
+        Args:
+            runs: what is left for the confirmation.
+        """
+        chosen = list(range(count))
+        expected = self._expect_sum(chosen, runs // (count + 1))
+        while len(chosen) < min(_MOST_CANDIDATES, len(self.standings)):
+            blocks = runs // (len(chosen) + 2)
+            if blocks < FEWEST_BLOCKS:
+                break
+            others = [n for n in range(count, len(self.standings)) if n not in chosen]
+            sums = {n: self._expect_sum([*chosen, n], blocks) for n in others}
+            best = max(others, key=lambda n: sums[n])
+            if sums[best] <= (1 + _WORTH_A_RUN) * expected:
+                break
+            chosen.append(best)
+            expected = sums[best]
+        return [self.standings[n] for n in chosen[count:]]
+
     def _best(self, runs: int) -> tuple[float, list[int]]:
         """Returns the largest sum that ``runs`` may confirm, and its standings by index."""
         best: tuple[float, list[int]] = (0.0, [])

@@ -122,6 +122,19 @@ def test_without_any_promise_the_closest_is_confirmed() -> None:
     assert chosen() == []
 
 
+def test_what_ablation_met_joins_where_it_adds_enough() -> None:
+    """The first one stays, whatever the others promise; and each costs a run in every block."""
+    first, better = standing(SMALL, 1.5, 1.5, 1.1, 1.1), standing(LARGE, 1.1, 1.1, 1.1, 2.0)
+    alike = standing(BOTH, 1.51, 1.5, 1.1, 1.1)
+
+    def joins(*others: Standing, runs: int = 200) -> list[Standing]:
+        return prospects(first, *others).extend(1, runs)
+
+    assert joins(alike, better) == [better]
+    assert joins(alike) == joins() == []
+    assert joins(better, runs=16) == []
+
+
 def test_messages_decide_which_sizes_count() -> None:
     """With few runs there is one candidate: that for the sizes that programs send."""
     assert chosen(*SPECIALISTS, runs=16, messages={8: 1e6}) == [SMALL]
