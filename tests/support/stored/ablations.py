@@ -82,7 +82,8 @@ class Bench:
         runner.load()
         session = Session(plan, runner, QuietReporter())
         at_all_sizes = dict.fromkeys(candidates, simulated.SIZES)
-        return AblationPhase(session).run(at_all_sizes, self.budget_s)
+        self.phase = AblationPhase(session)
+        return self.phase.run(at_all_sizes, self.budget_s)
 
 
 def only(names: str) -> Configuration:

@@ -7,7 +7,20 @@ import math
 from dataclasses import dataclass
 
 import pytest
-from ablations import SEEDS, WINNER, Bench, Holds, effect, either, has, one, only, two
+import simulated
+from ablations import (
+    FROM_BYTES,
+    SEEDS,
+    WINNER,
+    Bench,
+    Holds,
+    effect,
+    either,
+    has,
+    one,
+    only,
+    two,
+)
 from simulated import SimulatedBenchmark
 
 from commtune.db.codec import dump_model, load_model
@@ -28,6 +41,20 @@ def test_a_candidate_that_is_slower_goes_at_once() -> None:
         assert ablation.after == DEFAULT
         assert ablation.note == "fresh runs showed no gain"
         assert len(bench.store.stored) <= 10 * 6
+
+
+def test_what_was_left_out_is_known_at_sizes_that_it_was_not_left_out_for() -> None:
+    def both_ways(configuration: Configuration, size: int) -> float:
+        return has(configuration, "V3") * math.log(0.7 if size >= FROM_BYTES else 1.3)
+
+    bench = Bench(both_ways)
+    bench.run()
+    found = bench.phase.read_standings()
+    without = Configuration({name: value for name, value in WINNER.items() if name != "V3"})
+    for size in simulated.SIZES:
+        assert found[without].mean[size] == pytest.approx(0.0, abs=0.1)
+        assert found[WINNER].mean[size] == pytest.approx(-both_ways(WINNER, size), abs=0.1)
+        assert 0 < found[WINNER].error[size] < 0.1
 
 
 def test_a_candidate_that_gains_nothing_is_rarely_made_much_of() -> None:
