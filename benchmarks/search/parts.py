@@ -70,7 +70,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     ),
     "a configuration's own mean counts": ((model, "_PREDICTION_RUNS", 1e9),),
     "time for ablation": ((portfolio, "_ABLATION_BLOCKS", math.inf),),
-    "what ablation met is confirmed": ((AblationPhase, "read_standings", lambda *_: {}),),
+    "what ablation measured is confirmed": ((AblationPhase, "read_standings", lambda *_: {}),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
     "ahead by half an error": ((portfolio, "_AHEAD_ERRORS", 0.0),),
     "the smaller of two equal candidates": (

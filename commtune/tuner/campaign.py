@@ -197,7 +197,7 @@ class Campaign:
         standings = [*found.values(), *others]
         prospects = Prospects(self._plan, standings, self._search.weights, spread)
         runs = int(left_s / self._confirmation.typical_s())
-        for standing in prospects.extend(len(found), runs):
+        for standing in prospects.choose_further(len(found), runs):
             executed = as_executed(self._session, standing.configuration, list(found))
             if not executed.is_default:
                 found.setdefault(executed, standing)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from components import require_rights
+from components import require_component
 from small_disks import SMALL, fill, small_disk
 from stored_campaigns import Made
 from stores import opened_store
@@ -72,13 +72,14 @@ def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     assert raised.value.hint == "name another place"
 
 
+@pytest.mark.root
 @_WRITE
 def test_a_full_disk_leaves_the_old_file_and_no_half_of_a_new_one(
     name: str, write: Callable[[Path, str], object], db: str, tmp_path: Path
 ) -> None:
     with small_disk(tmp_path):
         disk = tmp_path / SMALL
-        require_rights("rights to mount", disk.is_mount())
+        require_component("rights to mount", disk.is_mount())
         (disk / name).write_text("old")
         fill(disk)
         with pytest.raises(EnvironmentFault, match=f"can't write {disk / name}: No space left"):
@@ -87,10 +88,11 @@ def test_a_full_disk_leaves_the_old_file_and_no_half_of_a_new_one(
         assert sorted(file.name for file in disk.iterdir()) == sorted(["full", name])
 
 
+@pytest.mark.root
 def test_a_backup_on_a_full_disk_names_the_copy(db: str, tmp_path: Path) -> None:
     with small_disk(tmp_path):
         disk = tmp_path / SMALL
-        require_rights("rights to mount", disk.is_mount())
+        require_component("rights to mount", disk.is_mount())
         fill(disk)
         with pytest.raises(EnvironmentFault, match=f"can't write {disk}/copy.db: No space left"):
             back_up(database_url(db), disk / "copy.db")

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from components import require_rights
+from components import require_component
 
 from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.location import sqlite_path
@@ -95,10 +95,11 @@ def test_a_pipe_is_refused_and_not_waited_for(
 
 
 def _give_away(path: Path) -> None:
-    require_rights("root, who can give a file away")
+    require_component("root, who can give a file away", os.geteuid() == 0)
     os.chown(path, 65534, 65534)
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
 def test_a_log_that_another_user_laid_beside_a_database_is_not_read(
     shared: Path, end: str, monkeypatch: pytest.MonkeyPatch
@@ -117,6 +118,7 @@ def test_a_log_that_another_user_laid_beside_a_database_is_not_read(
     assert not who_else_wrote(shared, beside=(end,))
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("mode", [0o755, 0o1777])
 def test_the_owner_of_a_folder_can_replace_what_is_in_it(shared: Path, mode: int) -> None:
     shared.chmod(0o600)
@@ -125,6 +127,7 @@ def test_the_owner_of_a_folder_can_replace_what_is_in_it(shared: Path, mode: int
     assert who_else_wrote(shared) == "its folder belongs to nobody"
 
 
+@pytest.mark.root
 def test_a_database_that_another_user_laid_there_is_not_opened(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

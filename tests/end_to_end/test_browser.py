@@ -170,7 +170,7 @@ def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser
             page.wait_for_url(campaign)
             assert controller.wait(timeout=2 * PATIENCE_S) == 130
         until_now(page, "state", "^stopped$")
-        # As while it runs, but that it costs nothing meanwhile; with the button.
+        # The page as while it runs, and the button. Checked now, it takes no time from runs.
         check_accessibility(page)
 
         commtune.write(SMALL)

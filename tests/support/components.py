@@ -23,10 +23,3 @@ def require_component(name: str, found: bool) -> None:
     if os.environ.get("COMMTUNE_TESTS_REQUIRE_ALL") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
-
-
-def require_rights(name: str, held: bool = True) -> None:
-    """Does the same for rights that only root has; who isn't root skips, in CI as well."""
-    if os.geteuid() != 0:
-        pytest.skip(f"needs {name}")
-    require_component(name, held)

@@ -117,7 +117,7 @@ class Prospects:
         ablation_runs = self._count_ablation_runs(chosen, runs)
         return Portfolio([self.standings[index] for index in chosen], ablation_runs)
 
-    def extend(self, count: int, runs: int) -> list[Standing]:
+    def choose_further(self, count: int, runs: int) -> list[Standing]:
         """Returns those after the first ``count`` standings that are worth confirming as well.
 
         Args:

@@ -128,7 +128,7 @@ def test_what_ablation_met_joins_where_it_adds_enough() -> None:
     alike = standing(BOTH, 1.51, 1.5, 1.1, 1.1)
 
     def joins(*others: Standing, runs: int = 200) -> list[Standing]:
-        return prospects(first, *others).extend(1, runs)
+        return prospects(first, *others).choose_further(1, runs)
 
     assert joins(alike, better) == [better]
     assert joins(alike) == joins() == []
