@@ -28,8 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from scipy.stats import beta
-from scipy.stats import t as student
+from scipy.special import betaincinv, stdtrit
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,9 @@ class Share:
     @property
     def interval(self) -> tuple[float, float]:
         """Clopper and Pearson's."""
-        low = beta.ppf(0.025, self.count, self.of - self.count + 1) if self.count else 0.0
+        low = betaincinv(self.count, self.of - self.count + 1, 0.025) if self.count else 0.0
         rest = self.of - self.count
-        high = beta.ppf(0.975, self.count + 1, rest) if rest else 1.0
+        high = betaincinv(self.count + 1, rest, 0.975) if rest else 1.0
         return float(low), float(high)
 
     def __str__(self) -> str:
@@ -104,7 +103,7 @@ def clustered(counts: Iterable[tuple[float, int]]) -> str:
     if len(shares) < 2:
         return ""
     mean = fmean(shares)
-    half = student.ppf(0.975, len(shares) - 1) * stdev(shares) / math.sqrt(len(shares))
+    half = stdtrit(len(shares) - 1, 0.975) * stdev(shares) / math.sqrt(len(shares))
     return f"{mean:6.1%} [{max(0.0, mean - half):.1%}, {min(1.0, mean + half):.1%}]"
 
 

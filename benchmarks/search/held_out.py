@@ -26,7 +26,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is the
     os.environ.setdefault(_name, "1")
 
 import numpy as np  # noqa: E402
-from scipy.stats import rankdata  # noqa: E402
 
 from commtune.model import Configuration  # noqa: E402
 from commtune.spaces.loading import load_space  # noqa: E402
@@ -109,6 +108,8 @@ def predict_held_out(runs: list[LoggedRun], count: int, seed: int) -> Floats:
 
 
 def _score(found: Floats, seen: Floats) -> tuple[float, float, float]:
+    from scipy.stats import rankdata  # takes half a second to import
+
     cut = np.maximum(seen, _CLIPPED_AT)
     left = ((cut - found) ** 2).sum() / ((cut - cut.mean(axis=0)) ** 2).sum()
     ranks = [

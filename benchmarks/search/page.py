@@ -9,17 +9,18 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from .halves import Floats
 from .results import RESULTS, group_rows, load_scores
 from .scoring import Score
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "search.md"
@@ -98,13 +99,15 @@ def differences(grid: str, scores: Sequence[Score]) -> Iterator[str]:
 
 def _interval(found: Floats) -> str:
     """A mean over seeds with its 95 % interval, in per cent."""
-    reach = t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found))
+    reach = stdtrit(len(found) - 1, 0.975) * found.std(ddof=1) / math.sqrt(len(found))
     ends = (100 * math.expm1(found.mean() + sign * reach) for sign in (-1, 1))
     return f"{100 * math.expm1(found.mean()):+.1f} [{', '.join(f'{end:.1f}' for end in ends)}]"
 
 
 def draw(grids: Sequence[tuple[str, Sequence[Row]]]) -> Figure:
     """Gain over the number of runs, a panel a recording."""
+    from matplotlib.figure import Figure  # slow, and only for the picture
+
     figure = Figure(figsize=(9.6, 2.6 * math.ceil(len(grids) / 2)), layout="constrained")
     panels = figure.subplots(math.ceil(len(grids) / 2), 2, squeeze=False).ravel()
     for axes, (grid, rows) in zip(panels, grids, strict=False):
@@ -133,6 +136,8 @@ def _draw_panel(axes: Axes, grid: str, rows: Sequence[Row]) -> None:
 
 def main() -> None:
     """Writes the picture, and the tables between the page's markers."""
+    import matplotlib as mpl
+
     mpl.rcParams["svg.hashsalt"] = "commtune"
     names = [path.name.removesuffix(".json.gz") for path in sorted(RESULTS.glob("*.json.gz"))]
     scores = {name: load_scores(name) for name in names}

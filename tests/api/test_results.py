@@ -7,7 +7,6 @@ import traceback
 from itertools import pairwise
 from pathlib import Path
 
-import pandas  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 import commtune as ct
@@ -56,7 +55,7 @@ def test_a_frame_has_the_same_rows_or_says_how_to_get_pandas(
     assert "pip install pandas" in "".join(traceback.format_exception(raised.value))
     monkeypatch.undo()
     frame = result.to_frame()
-    assert isinstance(frame, pandas.DataFrame)
+    assert isinstance(frame, sys.modules["pandas"].DataFrame)
     assert frame.to_dict("records") == result.rows()
 
 

@@ -19,12 +19,12 @@ from commtune.systems.reference_settings import used_settings
 EXPERIMENTS = [
     (f"{one.name} {system} {space}", system, space, setting)
     for one in all_findings()
+    for setting in (one.finding.setting, *one.finding.also)
+    if setting
     for system in one.finding.systems
     for library in load_system(system).libraries
     if library.name in one.finding.libraries
     for space in library.spaces[-1:]
-    for setting in (one.finding.setting, *one.finding.also)
-    if setting
 ]
 
 

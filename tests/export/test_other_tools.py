@@ -11,9 +11,7 @@ from typing import Any
 from wsgiref.util import setup_testing_defaults
 
 import optuna
-import optuna_dashboard
 import pytest
-from datasette.app import Datasette
 from stored_campaigns import Made
 from stores import opened_store
 
@@ -43,6 +41,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Run]]:
 @pytest.fixture
 def dashboard(made: tuple[str, list[Run]], tmp_path: Path) -> _Ask:
     """optuna-dashboard of the exported study."""
+    import optuna_dashboard  # slow, as Datasette's is
+
     export_study_command("night", tmp_path / "study.db", made[0])
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db")
     program = optuna_dashboard.wsgi(storage)
@@ -91,6 +91,8 @@ def _run_of(trial: Mapping[str, Any]) -> str:
 @pytest.fixture
 def datasette(made: tuple[str, list[Run]]) -> Iterator[_Ask]:
     """Datasette of the database, which it may not write."""
+    from datasette.app import Datasette
+
     served = Datasette([made[0]], settings={"num_sql_threads": 1})
 
     def ask(path: str, **parameters: str) -> Any:

@@ -10,7 +10,6 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-import pandas  # type: ignore[import-untyped,unused-ignore]
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped,unused-ignore]
 
@@ -58,6 +57,8 @@ def test_a_line_is_a_whole_row_without_control_characters(text: str) -> None:
 
 
 def test_pandas_reads_what_was_written() -> None:
+    import pandas  # type: ignore[import-untyped,unused-ignore]  # slow
+
     rows = [row(), row("r2", bytes=None, median_s=None, ok=False, env_A=None)]
     frame = pandas.read_csv(io.StringIO(as_csv(*rows)), parse_dates=["started"])
     assert list(frame.columns) == list(COLUMNS)

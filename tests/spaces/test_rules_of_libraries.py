@@ -64,9 +64,10 @@ def test_no_peer_of_rccl_gets_more_channels_than_there_are(name: str) -> None:
         assert asked <= int(run.get("NCCL_MAX_P2P_NCHANNELS", 128)), run
 
 
-@pytest.mark.parametrize("name", [n for n in THOROUGH if preset(n).constraints])
+@pytest.mark.parametrize("name", THOROUGH)
 def test_rules_see_what_a_space_forbids(name: str) -> None:
-    assert next(found(replace(preset(name), constraints=()), 500), None) is not None
+    seen = next(found(replace(preset(name), constraints=()), 500), None)
+    assert (seen is not None) == bool(preset(name).constraints)
 
 
 @pytest.mark.parametrize("name", [n for n in THOROUGH if n != "intel-mpi-thorough"])
@@ -77,7 +78,7 @@ def test_rules_see_what_conditions_keep_away(name: str) -> None:
     assert next(found(replace(space, parameters=free), 500), None) is not None
 
 
-@pytest.mark.parametrize("name", [n for n in THOROUGH if preset(n).left_out])
+@pytest.mark.parametrize("name", THOROUGH)
 def test_rules_see_what_needs_the_consent_of_a_site(name: str) -> None:
     space = preset(name)
     classes = [n for n in space.left_out if n.endswith(("_SL", "_TC", "_CLASS", "TCLASS"))]

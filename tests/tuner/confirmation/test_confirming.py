@@ -14,7 +14,6 @@ import pytest
 import simulated
 from confirmations import SIZES, A, B, Confirmation, confirmed, gains, noise
 from quiet import QuietReporter
-from scipy.stats import binom
 from simulated import Effect, SimulatedBenchmark
 
 from commtune.model import (
@@ -213,6 +212,8 @@ def test_guards_do_not_change_the_comparison_and_are_made_once() -> None:
 
 def most(of: int, share: float) -> int:
     """As many as happen by chance in all but one of 10,000 such tests."""
+    from scipy.stats import binom  # takes half a second to import
+
     return int(binom.isf(1e-4, of, share))
 
 
