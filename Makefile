@@ -10,8 +10,8 @@ MPIS := $(IN).mpi
 RUN := $(VENV)/bin/
 TUNE_ARGS ?=
 TEST_ARGS ?=
-# Whole campaigns wait more than they compute: two workers more than cores.
-TEST_WORKERS ?= $(shell expr $$(nproc) + 2)
+# Whole campaigns wait more than they compute: four workers more than cores, of 0.5 GB each.
+TEST_WORKERS ?= $(shell expr $$(nproc) + 4)
 # Where a missing component fails, as in CI, nothing is left out either.
 QUICK := $(if $(COMMTUNE_TESTS_REQUIRE_ALL),,-m "not slow")
 CACHE := $(if $(PLACE),-o cache_dir=$(abspath $(PLACE))/.pytest_cache)
