@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "backends/memories.h"
 #include "harness.h"
@@ -100,12 +101,10 @@ struct Allreduced {
   Layout layout = lay_out(Operation::allreduce, DataType::float32, kCount * 4, 2);
   std::vector<float> data = received<float>(
       layout, Reduction::sum, 0, sent<float>(DataType::float32, Reduction::sum, 2, kCount));
+  std::unique_ptr<DataPattern> pattern =
+      make_pattern(DataType::float32, Reduction::sum, 1, 0, 2);  // one for all, as in a run
 
-  std::uint64_t wrong() const {
-    return make_pattern(DataType::float32, Reduction::sum, 1, 0, 2)
-        ->check(host(), data.data(), layout, {})
-        .wrong;
-  }
+  std::uint64_t wrong() const { return pattern->check(host(), data.data(), layout, {}).wrong; }
 };
 
 }  // namespace
