@@ -120,9 +120,19 @@ class ConfirmationPhase:
         self._runner.store.decide(self._runner.campaign_id, decision)
 
     def typical_s(self) -> float:
-        """Returns the seconds of the budget that a run takes, from the median run."""
-        walls = [r.wall_s for r in self._runner.evidence.good(Phase.SEARCH)]
-        return self._runner.cost() * (median_high(walls) if walls else 1.0)
+        """Estimates the seconds of the budget that a run of the confirmation takes.
+
+        From its runs so far, or else from those of the search. But those may share a launch, so
+        they count at least as much as the first few, which had launches of their own.
+        """
+        own, searched = (
+            [run.wall_s for run in self._runner.evidence.good(phase)]
+            for phase in (Phase.CONFIRM, Phase.SEARCH)
+        )
+        cost = self._runner.cost()
+        if own:
+            return cost * median_high(own)
+        return max(self._runner.typical_s(), cost * median_high(searched) if searched else 1.0)
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the remaining blocks, look by look; returns the comparison and all looks."""

@@ -54,10 +54,11 @@ def detectable_gain(
     pools = list(filter(None, map(_center_pairs, strata)))
     if pools and not any(pairs.is_across_states for pairs in strata):
         rng = random.Random(found.pairs)  # the same pairs say the same
-        now, then = (
-            [_draw_sample(pools, pairs, found.rounding, rng) for _ in range(_DRAWS)]
-            for pairs in (1.0, times)
-        )
+        now = [_draw_sample(pools, 1.0, found.rounding, rng) for _ in range(_DRAWS)]
+        # Each is combined with every other, so the few with themselves make no difference.
+        then = now
+        if times != 1.0:
+            then = [_draw_sample(pools, times, found.rounding, rng) for _ in range(_DRAWS)]
         half_widths = [_half_width(one, level) for one in now]
         # Shown by pairs without noise: it does not grow with the half width.
         base = _least_mean(0.0, least, found.spread)

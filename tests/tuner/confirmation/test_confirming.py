@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from confirmations import SIZES, A, B, Confirmation, confirmed, gains, noise
 from quiet import QuietReporter
 from simulated import Effect, SimulatedBenchmark
 
+from commtune.campaign.plan import Budget
 from commtune.model import (
     Configuration,
     Operation,
@@ -266,3 +267,28 @@ def test_this_tally_would_notice_a_dishonest_confirmation(monkeypatch: pytest.Mo
     monkeypatch.setattr(Rules, "interval_level", property(lambda self: self.level))
     _, missed = tally("normal", gains(a=1.02, b=1.02), {A: 1.02, B: 1.02}, 60)
     assert missed > most(60, 0.05)
+
+
+@dataclass
+class SharedLaunches(SimulatedBenchmark):
+    """All but the first four runs of the search share a launch, and so take half as long."""
+
+    searched: int = 0
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        result = super().measure(request, time_limit_s)
+        self.searched += request.phase is Phase.SEARCH
+        if request.phase is not Phase.SEARCH or self.searched <= 4:
+            return result
+        self.now -= result.wall_s / 2
+        return replace(result, wall_s=result.wall_s / 2)
+
+
+def test_where_the_search_shares_launches_the_confirmation_is_planned_without() -> None:
+    benchmark = SharedLaunches(noise("normal", 1), simulated.Planted(0.1))
+    campaign = simulated.make_campaign(benchmark, 1, Budget(60.0, 20.0, 40.0))
+    campaign.run()
+    decision = campaign.runner.store.decision(1)
+    assert decision is not None
+    block_s = len(decision.candidates) + 1.0
+    assert 0 <= decision.budget_s - decision.blocks * block_s < block_s
