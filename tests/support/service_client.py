@@ -7,11 +7,12 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from anyio.from_thread import start_blocking_portal
 from waiting import PATIENCE_S
 
 from commtune.service.app import Service
@@ -68,7 +69,9 @@ class Client:
     def __init__(
         self, db: str, prefix: str = "", *, has_control: bool = False, token: str = TOKEN
     ) -> None:
-        self._runner = asyncio.Runner()
+        # One event loop for all requests, as in a server: where each has its own, so have its threads.
+        self._loop = ExitStack()
+        self._portal = self._loop.enter_context(start_blocking_portal())
         control = Tokens(CONTROL, "commtune-control-1") if has_control else None
         self._service = Service(db, Tokens(token, "commtune-1"), prefix, control)
         self._application = self._service.application()
@@ -82,7 +85,7 @@ class Client:
         method: str = "GET",
     ) -> Got:
         """The reply to a request."""
-        return self._runner.run(self._ask(_scope(target, headers, method)))
+        return self._portal.call(self._ask, _scope(target, headers, method))
 
     def get_at_once(self, targets: Sequence[str]) -> list[Got]:
         """The replies to requests that all come at the same moment."""
@@ -90,7 +93,7 @@ class Client:
         async def ask_all() -> list[Got]:
             return await asyncio.gather(*(self._ask(_scope(one)) for one in targets))
 
-        return self._runner.run(ask_all())
+        return self._portal.call(ask_all)
 
     async def _ask(self, scope: dict[str, Any]) -> Got:
         status, headers, body = 0, {}, b""
@@ -110,7 +113,7 @@ class Client:
 
     def close(self) -> None:
         self._service.close()
-        self._runner.close()
+        self._loop.close()
 
 
 def connect(address: str) -> http.client.HTTPConnection:
