@@ -39,7 +39,7 @@ space: ./below.yaml
 mpi: wheel:mpich
 workload: {sizes: [8]}
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 1s, ablation: 100ms, confirmation: 100ms, trials: 1}
+budget: {search: 100ms, trials: 0}
 run_time_limit: 60s
 """
 _FASTER = Interval(900.0, 850.0, 950.0, 20)
