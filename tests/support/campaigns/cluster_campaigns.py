@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import threading
@@ -31,12 +30,6 @@ from commtune.model import Configuration
 DYING = Path("tests/support/campaigns/dying.py")
 #: What a run may be that was not its own fault.
 _LOST = {"interrupted", "cancelled", "node-failure", "never-started"}
-#: It says nothing of the disk when it finds no room: as dash does.
-_WITHOUT_MPI = """\
-for bytes in 8 65536; do
-    echo "{\\"bytes\\": $bytes, \\"time_s\\": 1.$(date +%N | cut -c1-4)e-3}" || exit 1
-done 2>/dev/null
-"""
 #: In the place of what submits: it submits the job, and its answer is lost, once.
 _LOSES_ITS_ANSWER = """\
 if [ -e "{folder}/lose" ]; then
@@ -74,18 +67,6 @@ class OnCluster(CommandLine):
 
     cluster: Cluster
     words: ClassVar[Words]
-
-    def write_without_mpi(self, text: str, before: str = "sleep 0.2") -> None:
-        """Writes a campaign whose runs leave the cores to others: for what jobs do, MPI or not.
-
-        Args:
-            before: what each rank does before it says its times.
-        """
-        program = self.write(f"{before}\n{_WITHOUT_MPI}", "run.sh")
-        # The last word is for ``living``, which finds the native benchmark by it.
-        words = f"[sh, {program}, {self.folder}/data]"
-        command = f"benchmark: {{command: {words}, output: json-line}}\n"
-        self.write(re.sub(r"timing: .*\n", command, text))
 
     def on_small_disk(self, name: str = "data") -> Path:
         """Puts a folder of ours on a disk that a test can fill; returns it."""
