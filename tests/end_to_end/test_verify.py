@@ -332,7 +332,7 @@ def test_a_folder_that_cannot_be_deleted_costs_no_result(
 ) -> None:
     (tmp_path / "short").mkdir()
     commtune.extra["TMPDIR"] = str(tmp_path / "short")
-    with commtune.start("compare", "default", f"{SOCKETS}=1", *WORKLOAD) as child:
+    with commtune.start("compare", "default", "small/said", "--time", "1s") as child:
         wait_until(lambda: any((tmp_path / "short").glob("commtune-*/*.jsonl")), child)
         (records, *_) = (tmp_path / "short").glob("commtune-*/*.jsonl")
         keeper = [sys.executable, "-c", _KEEPER, str(records.parent)]
@@ -340,7 +340,7 @@ def test_a_folder_that_cannot_be_deleted_costs_no_result(
             out, err = child.communicate(timeout=PATIENCE_S)
             kept.kill()
     assert child.returncode == 0, err
-    assert out.startswith(f"A: default\nB: {SOCKETS}=1\nallreduce of float32, 2 ranks, MPICH ")
+    assert out.startswith("A: default\n")
 
 
 def test_a_profile_brings_its_workload_and_its_pins(commtune: CommandLine) -> None:

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from functools import partial
 
-import pytest
 from campaign_texts import ONE_BLOCK, ONE_CANDIDATE
 from cluster_campaigns import Death
 from slurm_campaigns import OnSlurm
