@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from tracing_runs import Bench, traced_on
 
-# Three ranks that spin on fewer cores get nowhere beside other tests.
-pytestmark = pytest.mark.alone
-
 KIB = 1024
 _ADJUST, _FILE = "I_MPI_ADJUST_ALLREDUCE", "I_MPI_TUNING"
 SIZES = (1 * KIB, 2 * KIB, 16 * KIB)

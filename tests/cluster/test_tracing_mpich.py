@@ -19,9 +19,6 @@ from commtune.tuner.effective.settings import (
     settings_of,
 )
 
-# Three ranks that spin on fewer cores get nowhere beside other tests.
-pytestmark = pytest.mark.alone
-
 _ALGORITHM = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
 _DEVICE = "MPIR_CVAR_DEVICE_COLLECTIVES"
 _BUFFER = "MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE"
@@ -35,7 +32,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_a_setting_that_is_taken(bench: Bench) -> None:
-    default, ring = bench({}, {_DEVICE: "none", _ALGORITHM: "ring"})
+    default, ring = bench({}, {_DEVICE: "none", _ALGORITHM: "ring"}, sizes=(8, 4096))
     assert ring.followed is Followed.EXECUTED
     settings = settings_of(ring)
     assert settings[_ALGORITHM].held != settings_of(default)[_ALGORITHM].held

@@ -13,9 +13,6 @@ from commtune.cluster.tracing.openmpi import OPENMPI
 from commtune.model import DEFAULT, Configuration, Followed, Operation
 from commtune.tuner.effective.settings import Told, group_executions
 
-# Three ranks that spin on fewer cores get nowhere beside other tests.
-pytestmark = pytest.mark.alone
-
 _RULES = "OMPI_MCA_coll_tuned_use_dynamic_rules"
 _ALGORITHM = "OMPI_MCA_coll_tuned_allreduce_algorithm"
 

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from functools import partial
 
-import pytest
 from campaign_texts import ONE_BLOCK, ONE_CANDIDATE
 from cluster_campaigns import Death
 from slurm_campaigns import OnSlurm
@@ -36,24 +35,27 @@ def test_slurmdbd_is_away_for_a_while(campaign: OnSlurm) -> None:
     campaign.check_confirmation()
 
 
-@pytest.mark.alone
 def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
-    campaign.write_without_mpi(ONE_CANDIDATE, "sleep 0.6")
+    held = campaign.folder / "held"
+    campaign.write_without_mpi(ONE_CANDIDATE, f"while [ -e {held} ]; do sleep 0.05; done")
     cluster = campaign.cluster
     cluster.call("scontrol", "update", "nodename=n3", "state=drain", "reason=test")
     lost: list[str] = []
     with campaign.tuning() as tuning:
         while len(lost) < 2:
-            number = tuning.until_measuring("confirm")
+            number = tuning.until_at_gate("confirm")
+            held.touch()
+            campaign.open_gate()
+            tuning.until(lambda: campaign.measuring("confirm"), "its first run began")
             cluster.fail_node("n2")
             tuning.until(partial(_is_over, campaign, number), "the job was given up")
-            # One may have come to its end just before.
-            has_failed = (number,) in campaign.query(_FAILED_JOBS)
+            assert (number,) in campaign.query(_FAILED_JOBS)
             # A node that is up again by the time that the campaign asks does not count.
-            if has_failed and "(n2)" in tuning.until_said(f"job {number} lost a node"):
-                lost.append(number)
+            assert "(n2)" in tuning.until_said(f"job {number} lost a node")
+            lost.append(number)
             if len(lost) == 2:
                 cluster.call("scontrol", "update", "nodename=n3", "state=resume")
+            held.unlink()
             cluster.restore_node("n2")
         err = tuning.ended()
     first = lost[0]

@@ -155,8 +155,6 @@ def shell(executable: Path, isolated_slurm: Cluster, tmp_path: Path) -> Iterator
         yield made
 
 
-# Where much runs beside it, guard operations are too noisy to export a module file.
-@pytest.mark.alone
 def test_the_guide_is_followed_word_by_word(shell: Shell, tmp_path: Path) -> None:
     require_component("environment-modules", _MODULES.is_file())
     require_component("lmod", bool(lmod()))
