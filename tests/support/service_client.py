@@ -85,7 +85,8 @@ class Client:
         method: str = "GET",
     ) -> Got:
         """The reply to a request."""
-        return self._portal.call(self._ask, _scope(target, headers, method))
+        got: Got = self._portal.call(self._ask, _scope(target, headers, method))
+        return got
 
     def get_at_once(self, targets: Sequence[str]) -> list[Got]:
         """The replies to requests that all come at the same moment."""
