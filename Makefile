@@ -19,7 +19,7 @@ export COMMTUNE_MPI_PATH := $(if $(PLACE),$(abspath $(PLACE)),$(CURDIR))/.mpi
 # Where it is set, as in images of containers, each worker of pytest compiles all tests each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tune test test-all native-tests gpu-compile test-wheels libraries lint docs audit sbom slurm-demo clean help
+.PHONY: tune test test-all native-tests gpu-compile cuda-compile hip-compile test-wheels libraries lint docs audit sbom slurm-demo clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
@@ -52,8 +52,13 @@ native-tests: $(VENV)/installed $(MPIS)/mpich.installed
 	@sh scripts/native-tests
 
 # The benchmark for GPUs, which need not be here: compiled, linked and read by clang-tidy.
-gpu-compile: $(VENV)/installed $(VENV)/installed-lint $(MPIS)/mpich.installed .gpu/cuda/installed
-	@sh scripts/gpu-compile
+gpu-compile: hip-compile cuda-compile
+
+cuda-compile: $(VENV)/installed $(VENV)/installed-lint $(MPIS)/mpich.installed .gpu/cuda/installed
+	@sh scripts/gpu-compile cuda
+
+hip-compile:
+	@sh scripts/gpu-compile hip
 
 .gpu/cuda/installed: requirements/cuda.txt
 	@$(PYTHON) -m venv --clear .gpu/cuda
