@@ -124,12 +124,11 @@ class CommandLine:
 
     def resume_briefly(self) -> Said:
         """Goes on with the campaign until it made another run, and ends it like Ctrl-C."""
+        # The last run of a killed controller may not have begun its file.
+        known = {run_id for (run_id,) in self.query("SELECT run_id FROM runs")}
+        known |= {file.stem for file in self.records()}
         with self.start("tune", "campaign.yaml") as child:
-            held = f"SELECT count(*) FROM locks WHERE pid = {child.pid}"
-            wait_until(lambda: self.query(held) == [(1,)], child)
-            # Counted now: until then a killed controller's last run may have begun its file.
-            before = len(self.records())
-            wait_until(lambda: len(self.records()) > before, child)
+            wait_until(lambda: not known >= {file.stem for file in self.records()}, child)
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=PATIENCE_S)
             return Said(child.wait(), out, err)

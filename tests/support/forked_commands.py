@@ -131,7 +131,8 @@ def _hide_load() -> None:
     if os.geteuid() or libc.unshare(_CLONE_NEWNS):
         return
     libc.mount(None, b"/", None, _MS_REC | _MS_SLAVE, None)
-    with NamedTemporaryFile() as frozen:
+    # Of a named folder, since the module keeps the first that it looks for, whatever TMPDIR says.
+    with NamedTemporaryFile(dir="/tmp") as frozen:
         frozen.write(Path("/proc/stat").read_bytes())
         frozen.flush()
         libc.mount(frozen.name.encode(), b"/proc/stat", None, _MS_BIND, None)

@@ -22,6 +22,7 @@ from commtune.tuner.confirmation.comparison import (
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
+    FEWEST_BLOCKS,
     GUARD_BLOCKS,
     MOST_EXTENSION,
     Blocks,
@@ -120,19 +121,16 @@ class ConfirmationPhase:
         self._runner.store.decide(self._runner.campaign_id, decision)
 
     def typical_s(self) -> float:
-        """Estimates the seconds of the budget that a run of the confirmation takes.
+        """Estimates the seconds of the budget that a run takes, from the median run.
 
-        From its runs so far, or else from those of the search. But those may share a launch, so
-        they count at least as much as the first few, which had launches of their own.
+        Of the confirmation, if it has made some: runs of the search may share a launch.
         """
         own, searched = (
             [run.wall_s for run in self._runner.evidence.good(phase)]
             for phase in (Phase.CONFIRM, Phase.SEARCH)
         )
-        cost = self._runner.cost()
-        if own:
-            return cost * median_high(own)
-        return max(self._runner.typical_s(), cost * median_high(searched) if searched else 1.0)
+        found_s = self._runner.cost() * median_high(own or searched or [0.0])
+        return found_s or 1.0  # nothing is known yet, or runs of a recording take no time
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the remaining blocks, look by look; returns the comparison and all looks."""
@@ -223,11 +221,15 @@ class ConfirmationPhase:
         return Look(made, planned, stopped)
 
     def _replan_blocks(self, planned: int, made: int, going_on: int, timer: Timer) -> int:
-        """Returns the planned blocks with the time of stopped candidates added."""
+        """Returns as many blocks as the time that is left allows, by what runs take by now.
+
+        There are more for each candidate that stopped, and fewer where runs take longer than those
+        of the search did.
+        """
         if not going_on:
             return planned
         block_s = self.typical_s() * (going_on + 1)
-        return max(planned, made + int(max(0.0, timer.left()) / block_s))
+        return max(FEWEST_BLOCKS, made + int(max(0.0, timer.left()) / block_s))
 
     def measured(self, decision: Decision) -> Plan:
         """Returns the plan with all sizes that a decision's blocks measure."""

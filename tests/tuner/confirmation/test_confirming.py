@@ -284,11 +284,8 @@ class SharedLaunches(SimulatedBenchmark):
         return replace(result, wall_s=result.wall_s / 2)
 
 
-def test_where_the_search_shares_launches_the_confirmation_is_planned_without() -> None:
-    benchmark = SharedLaunches(noise("normal", 1), simulated.Planted(0.1))
-    campaign = simulated.make_campaign(benchmark, 1, Budget(60.0, 20.0, 40.0))
-    campaign.run()
-    decision = campaign.runner.store.decision(1)
-    assert decision is not None
-    block_s = len(decision.candidates) + 1.0
-    assert 0 <= decision.budget_s - decision.blocks * block_s < block_s
+def test_a_campaign_whose_search_shares_launches_keeps_to_its_budget() -> None:
+    """Planned as what the search's runs take, the confirmation alone would take as much."""
+    benchmark = SharedLaunches(noise("normal", 1), simulated.null)
+    simulated.make_campaign(benchmark, 1, Budget(60.0, 20.0, 40.0)).run()
+    assert 110 < benchmark.now < 130
