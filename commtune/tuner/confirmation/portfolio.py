@@ -158,9 +158,8 @@ class Prospects:
         arms = len(chosen) + 1
         share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * arms)
         spare = runs - self._count_enough_blocks(chosen, runs // arms) * arms
-        variables = [len(self.standings[index].configuration) for index in chosen]
-        # A single variable has nothing to be left out of.
-        least = _ABLATION_BLOCKS * sum(2 + count for count in variables if count > 1)
+        variables = (len(self.standings[index].configuration) for index in chosen)
+        least = _ABLATION_BLOCKS * sum(2 + count for count in variables)
         found = max(0, share, spare)
         return found if found >= least else 0
 

@@ -90,12 +90,6 @@ def test_what_adds_little_does_not_take_the_time_of_ablation() -> None:
     assert (len(without.standings), without.ablation_runs) == (2, 0)
 
 
-def test_a_single_variable_takes_no_time_of_ablation() -> None:
-    first = standing(Configuration({"V1": "1", "V2": "1"}), 1.5, 1.5, 1.5, 1.0)
-    found = prospects(first, standing(LARGE, 0.9, 0.9, 0.9, 2.5)).choose(70)
-    assert (len(found.standings), found.ablation_runs) == (2, 28)
-
-
 @pytest.mark.parametrize(("ratio", "ablation_runs"), [(2.0, 172), (1.06, 80), (0.9, 80)])
 def test_ablation_has_what_large_gains_leave_and_else_its_share(
     ratio: float, ablation_runs: int
