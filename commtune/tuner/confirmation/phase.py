@@ -221,15 +221,15 @@ class ConfirmationPhase:
         return Look(made, planned, stopped)
 
     def _replan_blocks(self, planned: int, made: int, going_on: int, timer: Timer) -> int:
-        """Returns as many blocks as the time that is left allows, by what runs take by now.
+        """Returns the planned blocks, or what the time that is left allows by what runs take now.
 
-        There are more for each candidate that stopped, and fewer where runs take longer than those
-        of the search did.
+        That is more if candidates stopped, and less if runs take longer than those of the search.
         """
         if not going_on:
             return planned
-        block_s = self.typical_s() * (going_on + 1)
-        return max(FEWEST_BLOCKS, made + int(max(0.0, timer.left()) / block_s))
+        further = max(0.0, timer.left()) / (self.typical_s() * (going_on + 1))
+        most = max(FEWEST_BLOCKS, made + math.ceil(further))
+        return max(made + int(further), min(planned, most))
 
     def measured(self, decision: Decision) -> Plan:
         """Returns the plan with all sizes that a decision's blocks measure."""
