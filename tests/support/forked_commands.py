@@ -118,20 +118,20 @@ class ForkedCommand:
             return out.result(), err.result()
 
 
-#: Of Linux: a mount namespace of one's own; mounts that are binds; all below; only taken over.
+#: Flags of unshare(2) and mount(2).
 _CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_SLAVE = 0x20000, 0x1000, 0x4000, 0x80000
 
 
 def _hide_load() -> None:
-    """Shows this process counters of load that stand still, as some containers do, if it is root.
+    """Freezes /proc/stat for this process, as some containers do. Only root can.
 
-    Else other tests are the load for which it makes a third of all runs again.
+    Otherwise campaigns repeat a third of their runs, because other tests load the machine.
     """
     libc = ctypes.CDLL(None)
     if os.geteuid() or libc.unshare(_CLONE_NEWNS):
         return
     libc.mount(None, b"/", None, _MS_REC | _MS_SLAVE, None)
-    # Of a named folder, since the module keeps the first that it looks for, whatever TMPDIR says.
+    # With dir, or tempfile would remember its default before the command's TMPDIR is set.
     with NamedTemporaryFile(dir="/tmp") as frozen:
         frozen.write(Path("/proc/stat").read_bytes())
         frozen.flush()

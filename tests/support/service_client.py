@@ -69,7 +69,7 @@ class Client:
     def __init__(
         self, db: str, prefix: str = "", *, has_control: bool = False, token: str = TOKEN
     ) -> None:
-        # One task runs the event loop all the time, as in a server: threads end with it.
+        # One event loop for all requests, as in a server. One for each would start threads anew.
         self._loop = ExitStack()
         self._portal = self._loop.enter_context(start_blocking_portal())
         control = Tokens(CONTROL, "commtune-control-1") if has_control else None

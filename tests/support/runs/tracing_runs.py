@@ -28,8 +28,8 @@ from commtune.model import (
 )
 
 _LIMIT_S = 300.0
-#: Bytes; a smaller size is done more often, and each time three ranks on fewer cores, which spin
-#: in shared memory, need a turn of the kernel's.
+#: Bytes. At 8 B a trace makes more calls, and at each of them three ranks that spin on two cores
+#: wait for the scheduler.
 _SIZES = (256, 4096)
 
 

@@ -285,7 +285,7 @@ class SharedLaunches(SimulatedBenchmark):
 
 
 def test_a_campaign_whose_search_shares_launches_keeps_to_its_budget() -> None:
-    """Planned as what the search's runs take, the confirmation alone would take as much."""
+    """Planned with what the search's runs take, the confirmation alone would take 120 s."""
     benchmark = SharedLaunches(noise("normal", 1), simulated.null)
     simulated.make_campaign(benchmark, 1, Budget(60.0, 20.0, 40.0)).run()
     assert 110 < benchmark.now < 130
