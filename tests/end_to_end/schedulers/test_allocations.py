@@ -96,8 +96,9 @@ def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
     used = sum(hours for hours, _ in took)
     decided = "SELECT decision FROM decisions WHERE campaign_id = 2 ORDER BY id DESC LIMIT 1"
     ((decision,),) = campaign.query(decided)
-    (why,) = json.loads(decision)["looks"][-1]["stopped"].values()
-    assert used > 0.35 * given or why != "budget"
+    stopped = [look["stopped"] for look in json.loads(decision)["looks"]]
+    # Times that are noise may also make a search without a candidate.
+    assert used > 0.35 * given or (stopped or [{}])[-1] != {"0": "budget"}
 
 
 def test_the_server_is_away_while_an_allocation_runs(campaign: OnCluster) -> None:

@@ -224,6 +224,8 @@ class Cluster(KeptCluster):
         """
         self._order(f"kill {name}")
         if told:
+            # What slurmd had said before may arrive only now, and would end the state "down".
+            self.drain_node(name)
             self.call("scontrol", "update", f"nodename={name}", "state=down", "reason=test")
 
     def drain_node(self, name: str) -> None:
