@@ -42,7 +42,7 @@ _BUILDING_WORDS = "building the benchmark (once for this MPI and version; a minu
 #: missing, a stale build is used when it changes. The list comes from the wrappers themselves, and
 #: from HPE's and AMD's manuals.
 _COMPILER_VARIABLES = (
-    "CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
+    "CMAKE_BUILD_TYPE", "CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
     "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
     "LD_RUN_PATH",
     "MPICH_CXX", "MPICXX_PROFILE",

@@ -58,6 +58,10 @@ def test_what_changes_a_wrappers_command_changes_the_key(wheel: str, name: str) 
         assert key(mpi, plain) != key(mpi, other)
 
 
+def test_what_cmake_reads_by_itself_changes_the_key(mpi: MpiInstallation) -> None:
+    assert key(mpi, {"CMAKE_BUILD_TYPE": "Debug"}) != key(mpi, {})
+
+
 @pytest.mark.parametrize("name", ["HIPCC_COMPILE_FLAGS_APPEND", "HIPCC_LINK_FLAGS_APPEND"])
 def test_flags_of_hipcc_count_where_it_compiles(mpi: MpiInstallation, name: str) -> None:
     hip, cuda = toolchain(GpuKind.HIP), toolchain(GpuKind.CUDA)
