@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -96,6 +97,22 @@ def bundle(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def merge(file: Path, url: str, site: str = "site-a") -> list[tuple[str, bool]]:
     done = sharing.merge_bundle(sharing.read_bundle(file), site, url)
     return [(one.name, one.is_new) for one in done]
+
+
+def test_a_merge_that_waits_for_another_program_says_so(bundle: Path, tmp_path: Path) -> None:
+    url, said = f"sqlite:///{tmp_path}/here.db", list[str]()
+    open_database(url).close()
+    with closing(sqlite3.connect(tmp_path / "here.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        def say(words: str) -> None:
+            said.append(words)
+            other.execute("ROLLBACK")
+
+        (merged,) = sharing.merge_bundle(sharing.read_bundle(bundle), "site-a", url, say=say)
+    assert merged.is_new
+    busy = f"note: the database {url} is busy: another program writes; waiting for it, at most"
+    assert [words.rpartition(" 300 s")[0] for words in said] == [busy]
 
 
 def lines(file: Path) -> Iterator[Any]:

@@ -13,7 +13,7 @@ import re
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -288,13 +288,20 @@ def _summarize(
     )
 
 
-def merge_bundle(bundle: Bundle, site: str, db: str | None = None) -> list[Merged]:
+def merge_bundle(
+    bundle: Bundle,
+    site: str,
+    db: str | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
+) -> list[Merged]:
     """Stores the campaigns of a bundle as those of another site, in one transaction.
 
     Campaigns that are stored already with the same content are left as they are.
 
     Args:
         site: name of the site that measured them.
+        say: called with a message if another program holds the database.
 
     Raises:
         UserError: a campaign is stored already, with other content than in the bundle.
@@ -303,6 +310,6 @@ def merge_bundle(bundle: Bundle, site: str, db: str | None = None) -> list[Merge
     digests = {one.name: one.digest for one in bundle.campaigns}
     lines = _lines(bundle.packed)
     next(lines)
-    patience = BusyRetry(wait_s())
-    with opened_database(db) as opened, opened.write(patience) as connection:
+    patience = BusyRetry(wait_s(), say)
+    with opened_database(db, patience) as opened, opened.write(patience) as connection:
         return merge_rows(connection, _rows(lines), digests, site)

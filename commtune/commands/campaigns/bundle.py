@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -99,5 +101,6 @@ def bundle_merge_command(
             hint="--allowed-signers FILE, or --unsigned SITE",
         )
     found = read_bundle(file, allowed_signers)
-    for one in merge_bundle(found, unsigned or found.signer, db):
+    say = partial(print, file=sys.stderr, flush=True)
+    for one in merge_bundle(found, unsigned or found.signer, db, say=say):
         print(f"stored {one.name}" if one.is_new else f"{one.name} is already there")
