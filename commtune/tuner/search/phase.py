@@ -104,8 +104,8 @@ class SearchPhase:
             return
         self._try_first()
         lost = [c for c in self._runner.unmeasured() if not c.is_default]
-        taken_back = [c for c in self._repeat if self._repeats[c]]
-        self._repeat = [*dict.fromkeys([*taken_back, *lost])]
+        doubted = [c for c in self._repeat if self._repeats[c] or self._search.failed_once(c)]
+        self._repeat = [*dict.fromkeys([*doubted, *lost])]
         self._exhausted = False
         self._dispatch(self._search_block)
         self._repeat_finalists()

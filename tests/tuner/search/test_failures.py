@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from made_up_spaces import made_up_space
 from quiet import QuietReporter
@@ -24,7 +25,9 @@ PLAN = Plan(
 
 
 def set_aside(
-    benchmark: SyntheticBenchmark, fails: Callable[[list[Configuration]], bool]
+    benchmark: SyntheticBenchmark,
+    fails: Callable[[list[Configuration]], bool],
+    plan: Plan = PLAN,
 ) -> tuple[object, ...]:
     """Runs a campaign; ``fails`` is given what ran so far, and says whether the last run fails."""
 
@@ -33,8 +36,8 @@ def set_aside(
         return Outcome.TIMED_OUT if fails(ran) else Outcome.OK
 
     benchmark.machine = judge
-    runner = Runner(PLAN, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
-    found = Campaign(PLAN, runner, QuietReporter()).run()
+    runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
+    found = Campaign(plan, runner, QuietReporter()).run()
     assert any(run.configuration == MINE for run in benchmark.runs if run.phase is Phase.SEARCH)
     return found.set_aside
 
@@ -62,3 +65,14 @@ def test_a_fault_that_lasts_for_two_runs_sets_nothing_aside() -> None:
 
 def test_what_fails_twice_where_the_default_works_is_set_aside() -> None:
     assert set_aside(made_up_machine(), lambda ran: ran[-1] == MINE) == (("V", "1"),)
+
+
+def test_a_value_that_the_user_listed_and_that_failed_once_runs_again() -> None:
+    large = made_up_space("  - {name: V, kind: integer, range: [1, 999], source: made up}")
+    benchmark = made_up_machine()
+    assert not set_aside(
+        benchmark,
+        lambda ran: ran[-1] == MINE and ran.count(MINE) < 2,
+        replace(PLAN, space=large, first=(MINE,)),
+    )
+    assert sum(run.configuration == MINE for run in benchmark.runs) > 1
