@@ -96,9 +96,10 @@ def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
     used = sum(hours for hours, _ in took)
     decided = "SELECT decision FROM decisions WHERE campaign_id = 2 ORDER BY id DESC LIMIT 1"
     ((decision,),) = campaign.query(decided)
-    stopped = [look["stopped"] for look in json.loads(decision)["looks"]]
-    # Times that are noise may also make a search without a candidate.
-    assert used > 0.35 * given or (stopped or [{}])[-1] != {"0": "budget"}
+    # These times are noise, so that a search may also end without a candidate to look at.
+    looks = json.loads(decision)["looks"]
+    ended = [why for look in looks for why in look["stopped"].values()]
+    assert used > 0.35 * given or ended != ["budget"]
 
 
 def test_the_server_is_away_while_an_allocation_runs(campaign: OnCluster) -> None:
