@@ -104,6 +104,7 @@ class SearchPhase:
             return
         self._try_first()
         lost = [c for c in self._runner.unmeasured() if not c.is_default]
+        # What was lost at first may have worked since, and needs no further run.
         doubted = [c for c in self._repeat if self._repeats[c] or self._search.failed_once(c)]
         self._repeat = [*dict.fromkeys([*doubted, *lost])]
         self._exhausted = False

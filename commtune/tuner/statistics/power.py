@@ -55,7 +55,7 @@ def detectable_gain(
     if pools and not any(pairs.is_across_states for pairs in strata):
         rng = random.Random(found.pairs)  # the same pairs say the same
         now = [_draw_sample(pools, 1.0, found.rounding, rng) for _ in range(_DRAWS)]
-        then = now  # every two samples are combined, so that few are with themselves
+        then = now  # of all combinations, few are of a sample with itself
         if times != 1.0:
             then = [_draw_sample(pools, times, found.rounding, rng) for _ in range(_DRAWS)]
         half_widths = [_half_width(one, level) for one in now]
