@@ -34,6 +34,7 @@ PREFIX = "/api/v1"
 _Values = Mapping[str, Any]
 _LIST: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
 
+
 @dataclass(frozen=True)
 class Question:
     """An endpoint of the API."""
