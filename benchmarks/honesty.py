@@ -243,7 +243,7 @@ def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Res
         claims=bool(tuned),
         found=any(_gains(effect, profile) for profile in tuned),
         wrong=any(_is_wrong(effect, profile) for profile in tuned),
-        passengers=any(set(p.configuration) - {"V3"} for p in tuned),
+        idle=any(set(p.configuration) - {"V3"} for p in tuned),
         together=held,
         single=single,
         single_held=single_held,

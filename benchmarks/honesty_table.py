@@ -6,15 +6,14 @@
 - found: the share of those with a gain that recommend a configuration which has it;
 - oracle: the share of oracles that show the gain. An oracle knows the one configuration that has
   it, and spends as many runs as the campaign on blocks of that and the default;
-- passengers: of those found, the share whose recommended configurations hold a variable that does
-  nothing;
+- idle: of those found, the share whose recommended configurations hold a variable without effect;
 - power: of campaigns without a gain, how often the minimum detectable effect of a size, stated as
   found in 9 of 10 cases, is found there in as many fresh blocks as were planned, which follow the
   campaign five times; and how often the largest one is, at the size where it is largest.
 
 Bold is what misses a goal: at most 5 % of false claims, with an upper bound of 8 %; all intervals
-hold in 93 %; a speedup that 90 % of the oracles show is found in 90 %; passengers in 5 %; power
-between 87 and 93 %.
+hold in 93 %; a speedup that 90 % of the oracles show is found in 90 %; idle in 5 %; power between
+87 and 93 %.
 
 Shares of campaigns come with their 95 % interval (Clopper and Pearson). Intervals of one campaign
 hang together, and so do its sizes. So each campaign's share is taken, and the mean of these shares
@@ -48,7 +47,7 @@ class Result:
     claims: bool
     found: bool
     wrong: bool
-    passengers: bool
+    idle: bool
     together: bool
     single: int
     single_held: int
@@ -111,7 +110,7 @@ def table(results: Sequence[Result]) -> str:
     """The table of the docs, of campaigns without a gain and with one."""
     titles = (
         "noise | campaigns: no speedup, planted | false claims | all hold: no speedup | planted |"
-        " found | oracle | passengers | power | where largest"
+        " found | oracle | idle | power | where largest"
     )
     rows = [f"| {titles} |", "|---" * (titles.count("|") + 1) + "|"]
     for noise in dict.fromkeys(r.noise for r in results):
@@ -131,7 +130,7 @@ def _row(noise: str, of: Sequence[Result]) -> str:
         *(_cell("together", among, lambda s: s.value >= 0.93) for among in (none, planted)),
         _cell("found", planted, lambda s: s.value >= 0.9 or not is_shown),
         _cell("oracle", planted),
-        _cell("passengers", [r for r in planted if r.found], lambda s: s.value <= 0.05),
+        _cell("idle", [r for r in planted if r.found], lambda s: s.value <= 0.05),
         _marked(clustered(powers), abs(power - 0.9) <= 0.03),
         clustered((r.shown, 1) for r in none if r.stated).strip(),
     ]

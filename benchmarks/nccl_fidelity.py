@@ -1,6 +1,6 @@
 """Compares the benchmark's xccl backend with nccl-tests, on the same NCCL and the same GPUs.
 
-Launches of the two programs alternate, and so does which of them comes first. Three ways of timing
+Launches of the two programs alternate, and so does which of them comes first. Three timing modes
 are compared, each aligned:
 
 - batched: 200 operations are enqueued and waited for together (nccl-tests: its default, but for
@@ -58,7 +58,7 @@ _OPERATIONS = {
 
 @dataclass(frozen=True)
 class Way:
-    """A way of timing.
+    """A timing mode.
 
     Attributes:
         operations: in a batch, at small sizes and at large ones.

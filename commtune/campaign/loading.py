@@ -22,7 +22,7 @@ from commtune.campaign.patterns import as_workload, check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
-from commtune.campaign.timing import WAYS, TimingChoice
+from commtune.campaign.timing import MODE_KEYS, TimingChoice
 from commtune.campaign.value_types import AUTO, load_named
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.documents.files import noted_reading
@@ -63,7 +63,7 @@ class CampaignSpec:
             ``None`` if they were not determined.
         sizes_named, budget_named, timing_named: whether the file sets sizes, any budget, and how
             operations are timed.
-        timing_choice: how the way of timing was chosen; ``None`` if it was not chosen.
+        timing_choice: how the timing mode was chosen; ``None`` if it was not chosen.
         texts: content of the file and of the files that it names, by absolute path.
     """
 
@@ -165,7 +165,8 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
         sizes_named=bool(part.sizes),
         budget_named=bool(file.budget.model_fields_set),
-        timing_named=bool(file.timing.model_fields_set & WAYS) or file.estimand is Estimand.P95,
+        timing_named=bool(file.timing.model_fields_set & MODE_KEYS)
+        or file.estimand is Estimand.P95,
     )
 
 

@@ -16,7 +16,7 @@ from commtune.spaces.schema import Model, Truth, Whole
 #: The default number of operations in a batch, as in nccl-tests, and the largest.
 DEFAULT_BATCH, _LARGEST_BATCH = 20, 100_000
 #: Keys for how operations are timed; the others are for how long.
-WAYS = frozenset({"mode", "operations", "timer", "graph"})
+MODE_KEYS = frozenset({"mode", "operations", "timer", "graph"})
 #: The samples of a size whose 95th percentile is asked for. Even slow operations need the time for
 #: so many: the benchmark gives up after 20 caps, seconds.
 _TAIL_SAMPLES, _TAIL_CAP_S = 60, 0.5
@@ -99,7 +99,7 @@ class TimingPart(Model):
 
 
 def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> None:
-    """Checks that a workload can be timed in a way.
+    """Checks that a workload can be timed in a mode.
 
     Args:
         is_counted: whether the number of operations in a batch was given.
@@ -131,7 +131,7 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
 
 
 def _check_plain(timing: Timing, backend: str) -> None:
-    """Refuses ways of timing that need a library with GPU streams."""
+    """Refuses timing modes that need a library with GPU streams."""
     refused = (
         ("timer", timing.timer == DEVICE, "has no clock on the device"),
         ("graph", timing.graph, "can't be recorded as a graph"),

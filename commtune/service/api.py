@@ -20,12 +20,12 @@ from commtune.app.profiles.answers import (
     size_table,
     size_table_data,
 )
-from commtune.app.profiles.explained import Answer
 from commtune.app.profiles.use import export_profile
 from commtune.errors import NoAnswer, UnknownName
 from commtune.export.formats import FORMATS
 from commtune.model import Operation
 from commtune.service import parameters as given
+from commtune.service.answer_schemas import BEST_SCHEMA
 from commtune.service.parameters import Parameter
 from commtune.service.replies import Reply, file_name, json_reply
 
@@ -33,22 +33,6 @@ PREFIX = "/api/v1"
 
 _Values = Mapping[str, Any]
 _LIST: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
-_ANSWER: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["answer", "message", "hint", "environment", "best", "others"],
-    "properties": {
-        "answer": {"type": "string", "enum": list(Answer)},
-        "message": {"type": "string"},
-        "hint": {"type": "string"},
-        "environment": {
-            "description": "what to set; empty unless recommended for a real machine",
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-        },
-        "best": {"type": ["object", "null"]},
-        "others": {"type": "array", "items": {"type": "object"}},
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -260,7 +244,7 @@ QUESTIONS = (
         "The best configuration for an operation and a size, as a code with its evidence",
         _best,
         given.BEST,
-        schema={"oneOf": [_ANSWER, {"type": "object", "required": ["sizes"]}]},
+        schema=BEST_SCHEMA,
     ),
     Question(
         "/health", "Whether the database can be read; needs no token", _health, is_stored=False

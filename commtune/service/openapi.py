@@ -6,6 +6,7 @@ from typing import Any
 
 from commtune import __version__
 from commtune.service import control
+from commtune.service.answer_schemas import ANSWER_SCHEMAS
 from commtune.service.api import CAMPAIGN_IN_PATH, PREFIX, QUESTIONS, Question
 from commtune.service.replies import ERROR_CODES
 
@@ -48,7 +49,7 @@ def openapi_document(prefix: str = "", *, has_control: bool = False) -> dict[str
         "security": [{"token": []}],
         "paths": asked | more,
         "components": {
-            "schemas": {"Error": _ERROR},
+            "schemas": {"Error": _ERROR, **ANSWER_SCHEMAS},
             "securitySchemes": {"token": token, **({"control": token} if has_control else {})},
         },
     }

@@ -1,7 +1,7 @@
 """Chooses the sizes, timing and budget that a user didn't name, from the time that runs take.
 
 Operations of NCCL and RCCL can be timed one by one, in batches and as graphs. Differences between
-launches of the default hide speedups, so the campaign uses the way with the smallest ones.
+launches of the default hide speedups, so the campaign uses the mode with the smallest ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Budget
-from commtune.campaign.timing import DEFAULT_BATCH, WAYS, TimingChoice, check_timing
+from commtune.campaign.timing import DEFAULT_BATCH, MODE_KEYS, TimingChoice, check_timing
 from commtune.campaign.workload import default_range
 from commtune.db.records import CampaignDescription
 from commtune.errors import CommtuneError, InvalidKey
@@ -172,8 +172,9 @@ def _as_begun(
     if lacks_sizes and sizes:
         spec = _with_sizes(spec, sizes)
     if lacks_timing(spec):
-        ways = {key: word for key, word in begun.what.get("timing", {}).items() if key in WAYS}
-        spec = spec.with_plan(timing=Timing(**{**asdict(spec.plan.timing), **ways}))
+        named = begun.what.get("timing", {}).items()
+        mode = {key: word for key, word in named if key in MODE_KEYS}
+        spec = spec.with_plan(timing=Timing(**{**asdict(spec.plan.timing), **mode}))
         # There is none if the timing was not chosen, or was named meanwhile.
         if chosen := begun.settings.get("timing_choice"):
             spec = with_choice(spec, spec.plan.timing, TimingChoice(**chosen))
@@ -201,7 +202,7 @@ def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> Iterator[_
         yield measure
 
 
-#: Launches of the default in each way.
+#: Launches of the default in each mode.
 _LAUNCHES = 4
 #: Two standard deviations of so many launches have a smaller ratio by chance in 5 % (F test).
 _CLEARLY = 1 / 3.05
@@ -212,11 +213,11 @@ _MOST_OF_SEARCH = 0.25
 
 
 def lacks_timing(spec: CampaignSpec) -> bool:
-    """Whether a campaign on this machine names no way of timing, and has a choice."""
+    """Whether a campaign on this machine names no timing mode, and has a choice."""
     if spec.timing_named or spec.job_request is not None or spec.plan.workload.own is not None:
         return False
     try:
-        check_timing(_list_ways(spec.plan.timing, 1)[-1], spec.plan.workload, is_counted=True)
+        check_timing(_list_modes(spec.plan.timing, 1)[-1], spec.plan.workload, is_counted=True)
     except InvalidKey:
         return False
     return True
@@ -229,9 +230,9 @@ def choose_timing(
     measure: Callable[[Timing], RunResult],
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[CampaignSpec, list[RunResult]]:
-    """Returns the campaign with the way of timing in which launches of the default differ least.
+    """Returns the campaign with the timing mode in which launches of the default differ least.
 
-    If that is unclear, the timing stays as it is. Also returns the launches in that way.
+    If that is unclear, the timing stays as it is. Also returns the launches in that mode.
 
     Args:
         usual: a good run of the default, with the plan's timing.
@@ -244,23 +245,23 @@ def choose_timing(
     batch = next((count for count in _BATCHES if count <= most), 0)
     if not batch:
         return _keep_timing(spec, f"batches of {DEFAULT_BATCH} would take longer than a run"), []
-    ways = _list_ways(one_by_one, batch)
-    launches_s = _LAUNCHES * usual.wall_s * (len(ways) + (len(ways) - 1) * batch / most)
+    modes = _list_modes(one_by_one, batch)
+    launches_s = _LAUNCHES * usual.wall_s * (len(modes) + (len(modes) - 1) * batch / most)
     if launches_s > _MOST_OF_SEARCH * search_s:
-        why = f"{search_s:g} s of search are too few to try other ways"
+        why = f"{search_s:g} s of search are too few to try other modes"
         return _keep_timing(spec, f"{why} with {_LAUNCHES} launches each"), []
     say(
-        f"{_LAUNCHES * len(ways)} launches of the default choose how operations are timed: about "
+        f"{_LAUNCHES * len(modes)} launches of the default choose how operations are timed: about "
         f"{launches_s:.0f} s"
     )
-    made: dict[Timing, list[RunResult]] = {way: [] for way in ways}
+    made: dict[Timing, list[RunResult]] = {mode: [] for mode in modes}
     for _ in range(_LAUNCHES):
-        for way, runs in made.items():
+        for mode, runs in made.items():
             if _are_good(runs):
-                runs.append(measure(way))
+                runs.append(measure(mode))
     spent_s = math.ceil(math.fsum(run.wall_s for runs in made.values() for run in runs))
-    spreads = {way: find_spread(runs) for way, runs in made.items() if _are_good(runs)}
-    failed = {way: runs[-1].outcome for way, runs in made.items() if not _are_good(runs)}
+    spreads = {mode: find_spread(runs) for mode, runs in made.items() if _are_good(runs)}
+    failed = {mode: runs[-1].outcome for mode, runs in made.items() if not _are_good(runs)}
     if one_by_one in failed:
         why = f"a run of the default ended as {failed[one_by_one]}"
         return _keep_timing(spec, why, spent_s), []
@@ -286,7 +287,7 @@ def find_spread(runs: Sequence[RunResult]) -> float:
     return statistics.median(statistics.stdev(logs) for logs in by_size.values())
 
 
-def _list_ways(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
+def _list_modes(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
     batched = replace(one_by_one, mode=BATCHED, operations=batch)
     return one_by_one, batched, replace(batched, graph=True)
 
@@ -313,17 +314,17 @@ def _explain_choice(
     spreads: Mapping[Timing, float],
     failed: Mapping[Timing, Outcome],
 ) -> str:
-    differ = {way: f"by {format_percent(spread)}" for way, spread in spreads.items()}
-    others = [f"{_describe_timing(way)} {differ[way]}" for way in spreads if way != best]
+    differ = {mode: f"by {format_percent(spread)}" for mode, spread in spreads.items()}
+    others = [f"{_describe_timing(mode)} {differ[mode]}" for mode in spreads if mode != best]
     others += [
-        f"{_describe_timing(way)}, runs end as {outcome}" for way, outcome in failed.items()
+        f"{_describe_timing(mode)}, runs end as {outcome}" for mode, outcome in failed.items()
     ]
     said = (
         f"operations are timed {_describe_timing(best)}: so, {_LAUNCHES} launches of the default "
         f"differ {differ[best]}; {'; '.join(others)}"
     )
     if best == one_by_one and len(spreads) > 1:
-        said += "; another way is taken where they differ by a third as much or less"
+        said += "; another mode is taken where they differ by a third as much or less"
     return said
 
 

@@ -191,9 +191,10 @@ def test_commented_keys_of_the_example_load_as_well(path: Path, tmp_path: Path) 
     load_campaign(changed)
 
 
-def test_campaign_in_the_reference_loads(tmp_path: Path) -> None:
-    text = (DOCS / "campaign-file.md").read_text(encoding="utf-8")
-    found = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+@pytest.mark.parametrize("page", ["campaign-file.md", "slurm.md"])
+def test_campaigns_on_a_page_load(page: str, tmp_path: Path) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.findall(r"```yaml\n(campaign:.*?)```", text, re.DOTALL)
     assert found
     for number, document in enumerate(found):
         file = tmp_path / f"{number}.yaml"

@@ -134,7 +134,7 @@ def test_facts_of_the_machine_are_words(report: Report) -> None:
 def test_every_section_speaks(usual: str) -> None:
     said = shown(usual)
     for part in (
-        "3 variables down to 2, dropped by ablation: LIB_PASSENGER (98 % of the speedup kept), in",
+        "3 variables down to 2, dropped by ablation: LIB_IDLE (98 % of the speedup kept), in",
         "64 KiB to 1 MiB: 1.25",  # where a variable helps
         "8 B: 0.91",  # where it hurts
         "One environment for all sizes is 1.17 times as fast",

@@ -9,7 +9,7 @@ from itertools import pairwise
 import database_values as given
 import pytest
 from stored_campaigns import Made
-from stored_conclusions import PASSENGER
+from stored_conclusions import IDLE
 
 from commtune import formatting
 from commtune.db.codec import load_model
@@ -109,7 +109,7 @@ def test_ticks_hold_1_and_keep_apart(low: float, high: float) -> None:
 
 def test_what_later_phases_made_was_not_tried_by_the_search(store: Store, url: str) -> None:
     campaign_id = Made(trials=1, blocks=0).store(store)
-    store.add_trial(campaign_id, 2, PASSENGER, "ablated")
+    store.add_trial(campaign_id, 2, IDLE, "ablated")
     said = "\n".join(method_paragraphs(read_record(store, url, describe_campaign(url, "made-up"))))
     assert "The search tried 1 configuration besides the default." in said
     assert "timed" not in said

@@ -205,10 +205,33 @@ def test_the_document_says_what_is_answered(client: Client) -> None:
         assert got.status == 200, got.text
         ((kind, content),) = said["responses"]["200"]["content"].items()
         assert got.headers["content-type"].startswith(kind)
-        jsonschema.validate(got.data, content["schema"])
+        jsonschema.validate(got.data, {**content["schema"], "components": document["components"]})
         wrong = client.get(f"/api/v1{fill(path)}?{query[1:]}&nonsense=1")
         assert wrong.status == 400
         jsonschema.validate(wrong.data, document["components"]["schemas"]["Error"])
+
+
+def test_the_document_has_every_field_of_an_answer(client: Client) -> None:
+    document = client.get("/api/v1/openapi.json").data
+    components = document["components"]
+    ((_, content),) = document["paths"]["/best"]["get"]["responses"]["200"]["content"].items()
+
+    def told(query: str) -> Any:
+        found = client.get(f"/api/v1/best?operation={query}").data
+        jsonschema.validate(found, {**content["schema"], "components": components})
+        return found
+
+    for query in ("allreduce&bytes=8", "alltoall&bytes=8", "alltoall"):
+        told(query)
+    answer = told("allreduce&bytes=1MiB")
+    between = told("allreduce&bytes=8192")["best"]["neighbours"]
+    (size, *_) = told("allreduce")["sizes"]
+    (other, *_) = told("allreduce&bytes=1MiB&stack=elsewhere")["others"]
+    shown = {"Answer": answer, "Best": answer["best"], "Row": other, "Neighbour": between[0]}
+    shown |= {"Point": answer["best"]["points"][0], "BestOfSize": size}
+    assert {name: set(one) for name, one in shown.items()} == {
+        name: set(components["schemas"][name]["properties"]) for name in shown
+    }
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ MISSES = [
     ("all hold: no speedup", replace(FINE, together=False), 7),
     ("planted", replace(GAINING, together=False), 7),
     ("found", replace(GAINING, found=False), 10),
-    ("passengers", replace(GAINING, passengers=True), 5),
+    ("idle", replace(GAINING, idle=True), 5),
     ("power", replace(FINE, stated=0.1, powered=10, powered_found=0), 3),
 ]
 

@@ -128,7 +128,7 @@ def test_a_campaign_that_goes_on_keeps_its_budget(
 
 
 def test_a_run_may_take_as_long_as_those_before_let_expect(mpi: MpiInstallation) -> None:
-    """A way of timing in which a library hangs must not take the search's whole time."""
+    """A timing mode in which a library hangs must not take the search's whole time."""
     asked = campaign("ranks: 2, sizes: [4MiB]")
     most = 1_000_000
     endless = replace(asked.plan.timing, min_samples=most, max_samples=most, time_cap_s=600.0)

@@ -1,4 +1,4 @@
-"""How a campaign is timed that names no way: by recorded launches of GPUs, and real ranks."""
+"""How a campaign is timed that names no mode: by recorded launches of GPUs, and real ranks."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ def recorded(file: str, mode: str) -> list[RunResult]:
 
 
 class Launches:
-    """Runs of each way in turn."""
+    """Runs of each mode in turn."""
 
-    def __init__(self, **ways: list[RunResult]) -> None:
+    def __init__(self, **modes: list[RunResult]) -> None:
         self.made: list[str] = []
         self.said: list[str] = []
-        self._runs = {way: cycle(runs) for way, runs in ways.items()}
+        self._runs = {mode: cycle(runs) for mode, runs in modes.items()}
 
     def measure(self, timing: Timing) -> RunResult:
-        way = "graphs" if timing.graph else timing.mode
-        self.made.append(way)
-        return next(self._runs[way])
+        mode = "graphs" if timing.graph else timing.mode
+        self.made.append(mode)
+        return next(self._runs[mode])
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_what_can_not_be_told_leaves_operations_timed_one_by_one() -> None:
     assert chosen.timing_choice.said == (
         "operations are timed one by one: so, 4 launches of the default differ by 1.3 %; "
         f"in batches of 100 by 1.3 %; {GRAPHS} by 0.6 %; "
-        "another way is taken where they differ by a third as much or less"
+        "another mode is taken where they differ by a third as much or less"
     )
 
 
@@ -193,7 +193,7 @@ def test_a_way_that_fails_is_not_tried_again_and_said(nvlink: Launches) -> None:
 @pytest.mark.parametrize(
     ("seconds", "search_s", "why"),
     [
-        (1e-5, 80.0, "80 s of search are too few to try other ways with 4 launches each"),
+        (1e-5, 80.0, "80 s of search are too few to try other modes with 4 launches each"),
         (7e-3, SEARCH_S, "batches of 20 would take longer than a run"),
     ],
 )
@@ -238,7 +238,7 @@ def test_who_names_a_way_or_has_none_is_not_asked(workload: str, more: str) -> N
     assert not lacks_timing(campaign(workload, more))
 
 
-def test_a_limit_names_no_way() -> None:
+def test_a_limit_names_no_mode() -> None:
     assert lacks_timing(campaign(more="timing: {warmup: 1}\n"))
     on_host = "campaign: 1\nname: x\nspace: mpich-host-allreduce\n"
     assert not lacks_timing(parse_campaign(on_host, Path.cwd()))
@@ -271,7 +271,7 @@ def test_a_campaign_that_goes_on_is_timed_as_it_was_begun(
 def test_a_campaign_that_chose_nothing_goes_on_as_it_was_begun(
     mpi: MpiInstallation, tmp_path: Path, store: Store, url: str, named: str
 ) -> None:
-    """Named: as after a choice, with the way that was chosen named for some time."""
+    """Named: as after a choice, with the mode that was chosen named for some time."""
     plan = campaign(more=named).plan
     what = {"workload": plan.workload.plain(), "timing": plan.timing.plain()}
     store.open_campaign(given.campaign("x", what=what))

@@ -46,8 +46,14 @@ from commtune.tuner.ports import JobBook
 
 #: Seconds before an allocation's end at which its controller is signalled.
 _WARN_S = 30
-#: Variables of the submitting environment that the controller in the job needs as well.
-_PASSED = ("COMMTUNE_DB_WAIT", "COMMTUNE_MPI_PATH", "XDG_CACHE_HOME", "XDG_DATA_HOME")
+#: Variables that the controller needs as well, to use the same files, MPI and built benchmark.
+_PASSED = (
+    "COMMTUNE_DB_WAIT",
+    "COMMTUNE_GPU_ARCHITECTURES",
+    "COMMTUNE_MPI_PATH",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def bundle_merge_command(
     file: _File,
     allowed_signers: _Signers = None,
     unsigned: Annotated[
-        str | None, typer.Option(help="take it as this site's, without asking for a signature")
+        str | None, typer.Option(help="name of the site that it is from; no signature is checked")
     ] = None,
     db: DbOption = None,
 ) -> None:

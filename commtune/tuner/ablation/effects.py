@@ -26,7 +26,7 @@ from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.pairs import estimate_pairs, join_pairs, pair_by_size
 
 #: The family-wise error rate: the probability to keep any variable that does nothing.
-_PASSENGER_RATE = 0.05
+_IDLE_RATE = 0.05
 #: Numbers of blocks after which variables are judged. These judgements share the error rate.
 JUDGED_AFTER = (4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40)
 #: The share of the log speedup that a smaller configuration has to keep. Not less: at 4x, to lose
@@ -38,7 +38,7 @@ _SMALL_SHARE = 0.1
 FEWEST = 4
 #: The level of one-sided bounds of gains: two standard errors of normal noise.
 _ONE_SIDED_LEVEL = 0.977
-#: The level of the bound of a mean loss; lower, since a lost speedup is worse than a passenger.
+#: The level of the bound of a mean loss; lower, since idle variables are better than lost speed.
 _LOSS_LEVEL = 0.9
 
 
@@ -158,7 +158,7 @@ def judge_variables(
     if not lost or min(map(count_blocks, lost.values())) < FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
-    error_rate = _PASSENGER_RATE / (comparisons * len(JUDGED_AFTER))
+    error_rate = _IDLE_RATE / (comparisons * len(JUDGED_AFTER))
     pooled = {size: _pool_blocks([e[size] for e in lost.values()]) for size in sizes}
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
@@ -168,7 +168,7 @@ def judge_variables(
             deviation, freedom = pooled[size]
             error = deviation / math.sqrt(one.pairs)
             is_needed |= one.mean > t_quantile(1 - error_rate, freedom) * error
-            idle_margin = t_quantile(1 - _PASSENGER_RATE / comparisons, freedom) * error
+            idle_margin = t_quantile(1 - _IDLE_RATE / comparisons, freedom) * error
             is_idle &= one.mean + idle_margin < _SMALL_SHARE * gain[size].mean
             best[name] = max(best[name], one.mean)
         if is_needed:
@@ -237,7 +237,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     gain_error, freedom = _pooled_error(gain_at)
     gain_margin = t_quantile(_ONE_SIDED_LEVEL, freedom) * gain_error
     # What a variable gains at large sizes may hide in the mean what its loss costs at small ones.
-    each = 1 - _PASSENGER_RATE / (len(known) * len(JUDGED_AFTER))
+    each = 1 - _IDLE_RATE / (len(known) * len(JUDGED_AFTER))
     excess_loss = max(
         e.mean - t_quantile(each, e.freedom) * e.error - (1 - _GAIN_KEPT) * of.mean
         for e, of in zip(lost_at, gain_at, strict=True)

@@ -40,12 +40,15 @@ def test_a_controller_is_told_which_job_it_is_and_where_things_are(
 ) -> None:
     value = 'a "b" $(touch no), `c`\\;'
     monkeypatch.setenv("COMMTUNE_MPI_PATH", value)
+    monkeypatch.setenv("COMMTUNE_GPU_ARCHITECTURES", "80,90")
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
     seen = told(chain, {"XDG_DATA_HOME": "/here"})
     (job,) = chain.book.known.values()
     assert seen[KEY_VARIABLE] == job.key
     assert AFTER_VARIABLE not in seen
     assert seen["COMMTUNE_MPI_PATH"] == value
+    # The benchmark is the one that the login node built.
+    assert seen["COMMTUNE_GPU_ARCHITECTURES"] == "80,90"
     assert (seen["COMMTUNE_DB"], seen["XDG_DATA_HOME"]) == ("sqlite:////a b", "/here")
     assert not (Path(job.folder) / "no").exists()
 

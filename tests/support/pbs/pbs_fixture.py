@@ -11,7 +11,7 @@ from pbs_config import PBS
 
 @pytest.fixture(scope="session")
 def shared_pbs() -> Iterator[Cluster]:
-    # Skipped in CI as well: Debian has no package of it (docs/pbs.md says how it is built).
+    # Skipped in CI as well: Debian has no package of it (CONTRIBUTING.md says how it is built).
     if not has_pbs():
         pytest.skip(f"needs OpenPBS in {PBS} (or COMMTUNE_TESTS_PBS), and root")
     with running_cluster() as made:

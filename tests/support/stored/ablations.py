@@ -21,7 +21,7 @@ from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 
 SPACE = simulated.space()
-#: Eight variables, of which one or two matter: the others are passengers.
+#: Eight variables, of which one or two matter: the others are idle.
 WINNER = Configuration({f"V{number}": "2" for number in range(8)})
 FROM_BYTES = 65536
 SEEDS = range(10)

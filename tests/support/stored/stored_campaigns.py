@@ -38,7 +38,7 @@ PARAMETERS = {
     "LIB_EAGER_THRESHOLD": ["4096", "16384", "65536"],
     "LIB_ALGORITHM": ["ring", "tree", "recursive_doubling", "hang"],
     "LIB_PIPELINE_CHUNK_SIZE_BYTES": ["8192", "32768"],
-    "LIB_PASSENGER": ["0", "1"],
+    "LIB_IDLE": ["0", "1"],
 }
 
 

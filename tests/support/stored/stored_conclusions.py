@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stored_campaigns import Made
 
 TUNED = Configuration({"LIB_ALGORITHM": "tree", "LIB_EAGER_THRESHOLD": "65536"})
-PASSENGER = Configuration({**TUNED, "LIB_PASSENGER": "1"})
+IDLE = Configuration({**TUNED, "LIB_IDLE": "1"})
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Said:
     def _ablation(self) -> dict[str, Any]:
         found = _ablation(self.made.sizes)
         if self.made.refined:
-            before = {**PASSENGER, "LIB_EAGER_THRESHOLD": "4096"}
+            before = {**IDLE, "LIB_EAGER_THRESHOLD": "4096"}
             found |= {"from": before, "gain_kept": 1.31}
         return found
 
@@ -180,20 +180,20 @@ def _border(points: Sequence[PointEvidence]) -> RangeBoundary:
 
 
 def _ablation(sizes: Sequence[int]) -> dict[str, Any]:
-    """Tree helps large sizes and hurts small ones; the passenger does nothing."""
+    """Tree helps large sizes and hurts small ones; the idle variable does nothing."""
 
     def effect(name: str, *, large: float, small: float) -> dict[str, Any]:
         ratios = {s: large if s >= 65536 else small if s < 1024 else 1.0 for s in sizes}
         points = [{"bytes": s, "speed": "all", "ratio": r, "low": r * 0.98, "high": r * 1.02,
                    "pairs": 20} for s, r in ratios.items()]  # fmt: skip
-        return {"names": [name], "values": {name: PASSENGER[name]}, "kept": large > 1,
+        return {"names": [name], "values": {name: IDLE[name]}, "kept": large > 1,
                 "points": points}  # fmt: skip
 
     return {
-        "from": dict(PASSENGER), "to": dict(TUNED), "blocks": 20, "gain_kept": 0.98,
+        "from": dict(IDLE), "to": dict(TUNED), "blocks": 20, "gain_kept": 0.98,
         "variables": [
             effect("LIB_ALGORITHM", large=1.25, small=0.91),
             effect("LIB_EAGER_THRESHOLD", large=1.15, small=1.0),
-            effect("LIB_PASSENGER", large=1.0, small=1.0),
+            effect("LIB_IDLE", large=1.0, small=1.0),
         ],
     }  # fmt: skip

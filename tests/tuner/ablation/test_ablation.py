@@ -1,4 +1,4 @@
-"""Candidates with passengers are made small: what matters stays, what does nothing goes."""
+"""Candidates with idle variables are made small: what matters stays, what does nothing goes."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def ablation_of_winner(holds: Holds, gain: float, seed: int) -> Ablation:
     ids=["one", "two that add up", "two that only work together"],
 )
 @pytest.mark.parametrize("gain", [1.4, 1.2])
-def test_what_matters_stays_and_passengers_go(
+def test_what_matters_stays_and_idle_variables_go(
     holds: Holds, expected: Configuration, gain: float
 ) -> None:
     found = [ablation_of_winner(holds, gain, seed) for seed in range(20)]
     assert all(expected.items() <= a.after.items() for a in found), "what matters stays"
-    passengers = sum(a.after != expected for a in found)
+    too_large = sum(a.after != expected for a in found)
     # One in twenty may keep one: 5 or more of 20 happen once in 390 such tests.
-    assert passengers < 5
+    assert too_large < 5
     for ablation in found:
         assert ablation.before == WINNER
         assert {e.name for e in ablation.variables} == set(WINNER)
@@ -200,5 +200,5 @@ def test_the_variables_of_a_group_stay_or_go_together() -> None:
     for after in found:
         assert "V3" in after
         assert ("LEFT" in after) == ("RIGHT" in after)
-    # As above: one in twenty may keep a passenger.
+    # As above: one in twenty may keep an idle variable.
     assert sum(after != only("V3") for after in found) <= 2

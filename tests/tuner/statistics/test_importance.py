@@ -57,18 +57,18 @@ def test_what_variables_explain_is_no_noise_of_others() -> None:
 
 
 def test_company_is_not_credited() -> None:
-    """A search that tries two values together mostly: one works, the other is a passenger."""
+    """A search that tries two values together mostly: one works, the other is idle."""
     rng = random.Random(3)
     assignments: list[dict[str, str | None]] = []
     logs = []
     for _ in range(400):
         works = rng.random() < 0.5
-        passenger = works if rng.random() < 0.85 else not works
-        assignments.append({"WORKS": str(works), "PASSENGER": str(passenger)})
+        idle = works if rng.random() < 0.85 else not works
+        assignments.append({"WORKS": str(works), "IDLE": str(idle)})
         logs.append(-math.log(1.3) * works + rng.gauss(0, 0.05))
     found = {item.name: item for item in variable_importance(assignments, logs)}
     assert found["WORKS"].spread == pytest.approx(0.3, abs=0.05)
-    assert found["PASSENGER"].spread < 0.05
+    assert found["IDLE"].spread < 0.05
 
 
 def test_rare_values_and_single_values_are_not_spoken_of() -> None:
