@@ -23,6 +23,7 @@ from commtune.db.connection.engine import open_database, upgrade_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
 from commtune.db.queries import profiles
 from commtune.db.tables import RUNS
+from commtune.db.views import drop_views
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
 
@@ -99,6 +100,7 @@ def test_an_upgrade_adds_the_index_that_counts_runs(own_url: str) -> None:
     name = "ix_runs_campaign_state"
     with closing(open_database(own_url)) as database:
         with database.write() as connection:
+            drop_views(connection)
             connection.execute(text("DROP TABLE verifications"))
             connection.execute(text("ALTER TABLE trials ADD COLUMN label TEXT"))
             connection.execute(text("DROP INDEX ix_runs_configuration"))

@@ -42,6 +42,7 @@ VERIFIED = f"FROM verifications v WHERE {_IS_OF_PROFILE}"
 #: The last of these that came to a finding.
 LAST = f"(SELECT v.{{}} {VERIFIED} AND v.finding <> 'undecided' ORDER BY v.id DESC LIMIT 1)"
 IS_WITHDRAWN = f"COALESCE({LAST.format('finding')}, '') IN ('gone', 'worse')"
+VERDICT = f"CASE WHEN {IS_WITHDRAWN} THEN 'withdrawn' ELSE p.verdict END"
 
 #: The runs that confirmed a profile, and those of verifications that found that it holds. CROSS
 #: JOIN keeps the order in which SQLite finds the runs of each verification by an index.
@@ -83,7 +84,7 @@ FROM profiles p WHERE p.id = :id
 
 PROFILE = f"""
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
-       CASE WHEN {IS_WITHDRAWN} THEN 'withdrawn' ELSE p.verdict END AS verdict,
+       {VERDICT} AS verdict,
        p.level, p.minimum_gain, p.note, p.conditions, p.simulated, p.created,
        {LAST.format("finding")} AS last_finding, {LAST.format("ended_at")} AS last_verified,
        g.environment,
