@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from commtune.db.queries.profiles import VERDICT
+from commtune.db.verified import VERDICT
 
 _LOST = "('interrupted', 'node-failure', 'preempted', 'cancelled', 'never-started')"
 
