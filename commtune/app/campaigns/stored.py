@@ -182,7 +182,7 @@ def last_words(campaign: CampaignSummary) -> str:
     """Returns why no job continues, from the newest job's output; empty if one does."""
     allocations = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION]
     goes_on = campaign.locked_by or any(job.stage is JobStage.SUBMITTED for job in allocations)
-    if goes_on or campaign.finished is not None:
+    if goes_on or campaign.finished is not None or not campaign.folder:
         return ""
     lines: list[str] = []
     with suppress(OSError, ValueError):  # another user's, there are none, or they go meanwhile

@@ -70,7 +70,8 @@ def _row(campaign: CampaignSummary, level: str, db: str | None) -> dict[str, str
 
 def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it."""
-    if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
+    has_jobs = campaign.jobs or campaign.node_hours or campaign.aggressor
+    if not has_jobs or not campaign.folder:  # another site's has no folder here
         return ""
     kind = stored.scheduler_of(campaign)
     count, budget = stored.count_jobs(campaign), stored.node_hours_budget(campaign.settings)
