@@ -120,6 +120,7 @@ def test_a_browser_ends_a_campaign_by_the_button_of_its_page(
     both = {"cookie": f"{reads['cookie']}; {cookie_of(client, 'control', CONTROL)}"}
     page = client.get("/campaigns/tonight", both)
     assert button in page.text
+    assert "only reads" not in page.text
     # Else a browser would say "null" in the place of the page that a form is of.
     assert page.headers["referrer-policy"] == "same-origin"
     got = client.get(PAGE, {**both, **FORM}, "POST")
