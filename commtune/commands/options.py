@@ -16,7 +16,7 @@ import typer
 
 from commtune.db.connection.location import database_url, refuse_token, shown_url, sqlite_path
 from commtune.documents.nearest import quote_value, suggest_nearest
-from commtune.documents.quantities import parse_bytes, parse_seconds
+from commtune.documents.quantities import parse_bytes, parse_duration
 from commtune.errors import CampaignError, InvalidKey, InvalidValue, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
@@ -234,10 +234,7 @@ def seconds_flag(flag: str, written: str) -> float:
         UserError: it is none, or not above 0.
     """
     with reading_flag(flag):
-        found = parse_seconds(written)
-    if found <= 0:
-        raise UserError(f"{flag} {written}: not a time above 0", hint="write 30s or 5min")
-    return found
+        return parse_duration(written)
 
 
 def print_json(data: Any) -> None:
