@@ -6,6 +6,7 @@ import json
 import re
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import database_values as given
