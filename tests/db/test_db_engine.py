@@ -139,7 +139,7 @@ def test_reading_needs_no_right_to_write(as_nobody: Path) -> None:
     (as_nobody / "commtune.db").chmod(0o400)
     as_nobody.chmod(0o500)
     assert len(list_summaries(url)) == 1
-    with closing(open_readable(url)) as readable:
+    with open_readable(url) as readable:
         assert Store(readable).blocks(1) == []
 
 
@@ -149,7 +149,7 @@ def test_reading_waits_for_no_writer_and_changes_nothing(tmp_path: Path) -> None
     open_database(url).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with closing(open_readable(url)) as readable:
+        with open_readable(url) as readable:
             assert list_summaries(url) == []
             assert Store(readable).blocks(1) == []
             with pytest.raises(DatabaseFault, match="read-only"), readable.write() as connection:
@@ -239,7 +239,7 @@ def test_a_server_that_vanishes_without_a_word_is_given_up_after_a_minute(
 ) -> None:
     def settings(url: str) -> tuple[int, ...]:
         names = ("keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
-        with closing(open_database(url)) as database, database.read() as connection:
+        with open_database(url) as database, database.read() as connection:
             driver: Any = connection.connection.driver_connection
             known = driver.info.get_parameters()
             return tuple(int(known[name]) for name in names)

@@ -50,7 +50,7 @@ def test_there_is_one_newest_schema_and_it_is_the_one_in_the_code() -> None:
 
 
 def test_jobs_that_are_not_over_have_an_index_of_their_own(own_url: str) -> None:
-    with closing(open_database(own_url)) as database:
+    with open_database(own_url) as database:
         found = {one["name"]: one for one in inspect(database.engine).get_indexes("jobs")}
     said = found["ix_jobs_open"]["dialect_options"]
     assert any("stage" in str(one) for one in said.values())
@@ -98,7 +98,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
 
 def test_an_upgrade_adds_the_index_that_counts_runs(own_url: str) -> None:
     name = "ix_runs_campaign_state"
-    with closing(open_database(own_url)) as database:
+    with open_database(own_url) as database:
         with database.write() as connection:
             drop_views(connection)
             connection.execute(text("DROP TABLE verifications"))
@@ -155,7 +155,7 @@ def test_a_next_release_upgrades_what_this_one_made(own_url: str, tmp_path: Path
 def test_a_database_from_before_the_first_release_is_refused_and_left(
     own_url: str, revision: str
 ) -> None:
-    with closing(open_database(own_url)) as database, database.write() as connection:
+    with open_database(own_url) as database, database.write() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
     for use in (
         open_database,

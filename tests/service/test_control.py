@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -238,7 +238,7 @@ def test_a_campaign_of_another_user_goes_on(
 
 
 def test_what_another_site_measured_is_not_ended(client: Client, db: str, number: int) -> None:
-    with closing(open_database(f"sqlite:///{db}")) as database, database.write() as connection:
+    with open_database(f"sqlite:///{db}") as database, database.write() as connection:
         connection.exec_driver_sql(f"UPDATE campaigns SET site = 'site-b' WHERE id = {number}")
     assert "was measured at site-b" in refusal(client)
 

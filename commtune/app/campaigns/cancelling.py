@@ -50,16 +50,16 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         if Path(stored.folder).stat().st_uid != os.geteuid():
             raise _of_another_user(f"{name}, with its files in {stored.folder},", name)
     # Imported here, because only campaigns with jobs need SQLAlchemy.
-    from commtune.db.connection.opening import opened_database, readable_database
+    from commtune.db.connection.engine import open_database, open_readable
     from commtune.wiring.job_submission import cancel_campaign as cancel_jobs
 
     cancel = partial(cancel_jobs, stored.id, kind, folder)
     try:
-        with opened_database(db) as opened:
+        with open_database(db) as opened:
             return cancel(opened)
     except DatabaseFault as fault:
         # Jobs can be cancelled even if the database can't be written, as on a full disk.
-        with readable_database(db) as opened:
+        with open_readable(db) as opened:
             return replace(cancel(opened), problem=fault.message)
 
 

@@ -285,10 +285,10 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
     """
     check_campaign_name(new)
     number = describe_campaign(db, name).id
-    from commtune.db.connection.opening import opened_database
+    from commtune.db.connection.engine import open_database
     from commtune.db.storage import campaigns  # imported here, because readers do not need it
 
-    with opened_database(db) as opened, opened.write() as connection:
+    with open_database(db) as opened, opened.write() as connection:
         campaigns.rename_campaign(connection, number, new)
 
 
@@ -301,8 +301,8 @@ def delete_campaign(name: str, db: str | None = None) -> None:
         CampaignLocked: a controller works on it.
     """
     number = describe_campaign(db, name).id
-    from commtune.db.connection.opening import opened_database
+    from commtune.db.connection.engine import open_database
     from commtune.db.storage import campaigns  # imported here, because readers do not need it
 
-    with opened_database(db) as opened, opened.write() as connection:
+    with open_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from commtune.app.measure.past_verifications import measure_session_spread
@@ -12,7 +11,6 @@ from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
-from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
 from commtune.db.queries.profiles import load_strength
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
@@ -281,7 +279,7 @@ def _measure(
     take_over: bool,
 ) -> Verification:
     with (
-        campaign_control.when_usable(partial(opened_database, db), reporter.say) as opened,
+        campaign_control.open_when_usable(db, reporter.say) as opened,
         campaign_control.held_campaign(opened, task.record, reporter, take_over=take_over) as held,
     ):
         store, campaign_id = held

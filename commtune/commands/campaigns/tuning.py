@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,7 +25,6 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
-from commtune.db.connection.opening import opened_database
 from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
@@ -108,7 +106,7 @@ def _tune(
     with (
         _ended_cleanly(spec, db),
         open_reporter() as tell,
-        campaign_control.when_usable(partial(opened_database, db), tell.say) as opened,
+        campaign_control.open_when_usable(db, tell.say) as opened,
     ):
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))
