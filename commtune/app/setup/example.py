@@ -5,7 +5,7 @@ from __future__ import annotations
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour
-from commtune.spaces.preset_choice import choose_preset
+from commtune.wiring.space_fitting import preset_for
 
 
 def find_other_space() -> str:
@@ -14,6 +14,4 @@ def find_other_space() -> str:
         mpi = find_mpi("auto")
     except CommtuneError:
         return ""
-    if mpi.flavour is MpiFlavour.MPICH:
-        return ""
-    return choose_preset(mpi.flavour.library, mpi.version, operation="allreduce")
+    return "" if mpi.flavour is MpiFlavour.MPICH else preset_for(mpi, "allreduce")
