@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -27,7 +26,7 @@ from commtune.db.connection.reader import keep_open
 from commtune.db.queries.profiles import find_profiles, load_profile, load_strength
 from commtune.errors import NoAnswer
 from commtune.model import Operation, Verdict
-from commtune.wording import describe_verdict
+from commtune.wording import describe_verdict, suggest_verification
 
 #: The most answers to a question; further ones are of other machines, ranks or software.
 MOST_ANSWERS = 5
@@ -137,11 +136,12 @@ def answer_question(
             shown = [_explain(row, size, db).plain() for row in rows[:explained]]
     except NoAnswer as nothing:
         return not_measured(nothing)
+    best, is_withdrawn = rows[0], rows[0].verdict == Verdict.WITHDRAWN
     first, *others = [*shown, *(row_data(row) for row in rows[explained:])]
     return {
         "answer": first["answer"],
         "message": _message(rows[0], first),
-        "hint": suggest_verification(rows[0]),
+        "hint": suggest_verification(best.campaign, best.name) if is_withdrawn else "",
         "environment": first["environment"],
         "best": first,
         "others": others,
@@ -171,10 +171,3 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
     ruled_out = describe_verdict(Verdict.DEFAULT)
     why = ruled_out if told["reason"] == "ruled-out" else told["why"]
     return f"keep the default ({why})"
-
-
-def suggest_verification(row: BestRow, program: str = "commtune") -> str:
-    """Returns how a profile that was withdrawn is measured again; empty for others."""
-    if row.verdict != Verdict.WITHDRAWN:
-        return ""
-    return f"measure it again: {program} verify {shlex.quote(f'{row.campaign}/{row.name}')}"

@@ -25,6 +25,7 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
+from commtune.documents.nearest import require_known
 from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
@@ -169,7 +170,7 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     mpi = benchmark_setup.find_named_mpi(document.get("mpi", "auto"))
     workload = document.get("workload", {})
     backend = workload.get("backend", Backend.MPI_HOST)
-    flags.word_flag("--backend", backend, list(Backend))
+    require_known("--backend", backend, list(Backend))
     known = space_fitting.library_words(backend, mpi).replace(" ", "-")
     if "space" in document:
         return quick_campaign(document, document["space"], known)

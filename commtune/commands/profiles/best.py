@@ -15,7 +15,6 @@ from commtune.app.profiles.answers import (
     not_measured,
     size_table,
     size_table_data,
-    suggest_verification,
 )
 from commtune.app.profiles.best import BestRow
 from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour, Support
@@ -42,8 +41,10 @@ from commtune.wording import (
     describe_verdict,
     format_common_level,
     format_simultaneous,
+    list_warnings,
     point_cells,
     point_columns,
+    suggest_verification,
 )
 
 #: Answers below the first one in words; of a command, letters.
@@ -191,8 +192,7 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         f"measured {_where(row)}, campaign {row.campaign}",
         *filter(None, [_own(row), text.describe_conditions(row.conditions)]),
     ]
-    if row.simulated:
-        lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
+    lines += list_warnings(row.site, simulated=row.simulated)
     if disagree:
         return "\n".join([*lines, *_disagreement(answer.neighbours)])
     for measured in [one.row for one in answer.neighbours] or [row]:
@@ -210,7 +210,8 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
-    if again := suggest_verification(row, called_as()):
+    if row.verdict == Verdict.WITHDRAWN:
+        again = suggest_verification(row.campaign, row.name, called_as())
         lines.append(f"{again}{_own_database(db)}")
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 
