@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 from stores import opened_store
 
-from commtune.db.connection.engine import Database, open_database, open_readable, upgrade_database
+from commtune.db.connection.engine import Database, migrate_database, open_database, open_readable
 from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
@@ -92,7 +92,7 @@ def test_another_schema_is_refused(own_url: str, revision: str, words: str, hint
     assert hint in refusal.value.hint and not refusal.value.transient
     if words == "newer schema":
         with pytest.raises(DatabaseFault, match=words):
-            upgrade_database(own_url)
+            migrate_database(own_url)
 
 
 def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
@@ -100,7 +100,7 @@ def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
     with pytest.raises(DatabaseFault, match="holds other tables"):
         open_database(own_url)
     with pytest.raises(DatabaseFault, match="holds other tables"):
-        upgrade_database(own_url)
+        migrate_database(own_url)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

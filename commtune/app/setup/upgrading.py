@@ -23,7 +23,7 @@ def upgrade_database(db: str | None = None) -> str:
     if _schema_of(url) != location.SCHEMA:
         from commtune.db.connection import engine  # slow to import
 
-        engine.upgrade_database(url)
+        engine.migrate_database(url)
     return str(file or location.shown_url(url))
 
 

@@ -199,7 +199,7 @@ def _reading_engine(path: Path) -> Engine:
     return engine
 
 
-def upgrade_database(url: str) -> None:
+def migrate_database(url: str) -> None:
     """Migrates a database to the schema of this version; its rows are kept.
 
     Raises:
