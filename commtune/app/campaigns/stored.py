@@ -30,8 +30,7 @@ from commtune.db.records import CampaignState as CampaignState
 from commtune.db.records import CampaignSummary as CampaignSummary
 from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
-from commtune.db.settings import excluded_nodes as excluded_nodes
-from commtune.db.settings import node_hours_budget as node_hours_budget
+from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
 from commtune.wiring import job_handover
