@@ -147,8 +147,8 @@ def describe_choice(row: BestRow, why: str) -> str:
         return f"{row.campaign}/{row.name}"
     if not why:
         return "keep the default"
-    open_ = f"{INCONCLUSIVE}: " if row.finding is Verdict.UNDECIDED else ""
-    return f"keep the default ({open_}{why})"
+    doubt = f"{INCONCLUSIVE}: " if row.finding is Verdict.UNDECIDED else ""
+    return f"keep the default ({doubt}{why})"
 
 
 def row_data(row: BestRow) -> dict[str, Any]:
