@@ -5,7 +5,7 @@ from __future__ import annotations
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour
-from commtune.wiring.space_fitting import preset_for
+from commtune.spaces.preset_choice import choose_preset
 
 
 def find_other_space() -> str:
@@ -14,4 +14,6 @@ def find_other_space() -> str:
         mpi = find_mpi("auto")
     except CommtuneError:
         return ""
-    return "" if mpi.flavour is MpiFlavour.MPICH else preset_for(mpi, "allreduce")
+    if mpi.flavour is MpiFlavour.MPICH:
+        return ""
+    return choose_preset(mpi.flavour.library, mpi.version, operation="allreduce")
