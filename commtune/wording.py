@@ -6,6 +6,7 @@ nothing slow, since ``commtune best`` must start fast.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -99,6 +100,19 @@ def describe_use(profile: str, *, is_decided: bool = True, withdrawn: str = "") 
         return f"the default, {withdrawn} was withdrawn"
     use = profile or "the default"
     return use if is_decided else f"{use}, {INCONCLUSIVE}"
+
+
+def suggest_verification(campaign: str, profile: str, program: str = "commtune") -> str:
+    """Returns how a profile that was withdrawn is measured again."""
+    return f"measure it again: {program} verify {shlex.quote(f'{campaign}/{profile}')}"
+
+
+def list_warnings(site: str, *, simulated: bool) -> list[str]:
+    """Returns why a result says nothing about this site, or about any real system."""
+    said = [f"measured at {site}: says nothing about this site"] if site else []
+    if simulated:
+        said.append("SIMULATED OR REPLAYED: says nothing about a real system")
+    return said
 
 
 def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:

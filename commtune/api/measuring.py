@@ -12,7 +12,7 @@ from commtune.api.profiles import Profile, Profiles, Row, Table, point_row
 from commtune.api.store import Store
 from commtune.app.progress import LineReporter
 from commtune.campaign import loading as campaign_files
-from commtune.documents.quantities import parse_seconds
+from commtune.documents.quantities import parse_duration
 from commtune.errors import InvalidValue, UserError
 from commtune.tuner.campaign import CampaignResult
 
@@ -232,7 +232,7 @@ def compare(
 
 def _seconds(time: float | str) -> float:
     try:
-        return parse_seconds(time) if isinstance(time, str) else float(time)
+        return parse_duration(time)
     except InvalidValue as error:
         raise UserError(f"time={time!r}: {error}", hint="write 90, '90s' or '2min'") from error
 

@@ -210,7 +210,7 @@ class Store:
         if self._database is None:
             from commtune.db.connection import service
 
-            return service.end_campaign(self.url, campaign, control_token or "")
+            return service.ask_to_end(self.url, campaign, control_token or "")
         from commtune.app.campaigns.cancelling import end_campaign
 
         return end_campaign(campaign, self.url)
@@ -224,13 +224,13 @@ def _bytes(size: int | str) -> int:
 
 
 def open_store(where: str | Path | None = None, *, token: str | None = None) -> Store:
-    """Opens a database of campaigns; makes a new file, or upgrades the schema of an older one.
+    """Opens a database of campaigns; makes a new file.
 
     Args:
         where, token: as for ``Store``.
 
     Raises:
-        DatabaseFault: it can't be opened, or belongs to another program.
+        DatabaseFault: it can't be opened, has another schema, or belongs to another program.
         UserError: the service's address or token is wrong.
     """
     return Store(where, token=token)

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from commtune.documents.exact_values import exact_text
 from commtune.documents.files import is_there
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import parse_percent, parse_seconds
+from commtune.documents.quantities import parse_duration, parse_percent
 from commtune.documents.yaml_document import Document, is_path
 from commtune.errors import InvalidValue
 
@@ -44,15 +44,6 @@ def parse_share(low: float, words: str) -> Callable[[Any], float]:
         return share
 
     return parse
-
-
-def _seconds(written: Any) -> float:
-    seconds = parse_seconds(written)
-    if seconds == 0:
-        raise InvalidValue(
-            f"{quote_value(written)} is not a time above 0", hint="write it like 60s"
-        )
-    return seconds
 
 
 def parse_words(written: Any) -> tuple[str, ...]:
@@ -93,7 +84,7 @@ def as_listed(
     return written
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, BeforeValidator(parse_duration)]
 Share = Annotated[float, BeforeValidator(parse_share(0, "from 0% to below 100%"))]
 WORDS_SCHEMA = WithJsonSchema({"type": ["string", "array"]})
 #: A list of words, or text that is split by shell quoting rules.

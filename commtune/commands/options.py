@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from commtune.db.connection.location import database_url, refuse_token, shown_url, sqlite_path
-from commtune.documents.nearest import quote_value, suggest_nearest
-from commtune.documents.quantities import parse_bytes, parse_seconds
+from commtune.documents.nearest import require_known
+from commtune.documents.quantities import parse_bytes, parse_duration
 from commtune.errors import CampaignError, InvalidKey, InvalidValue, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
@@ -159,26 +159,13 @@ def reading_flag(flag: str) -> Iterator[None]:
         raise UserError(f"{flag}: {error.message}", hint=error.hint) from error
 
 
-def word_flag(flag: str, word: str, known: Sequence[str]) -> str:
-    """The word, if it is known.
-
-    Raises:
-        UserError: with the nearest known ones.
-    """
-    if word in known:
-        return word
-    raise UserError(
-        f"{flag}: {quote_value(word)} is not a known value", hint=suggest_nearest(word, known)
-    )
-
-
 def backend_flag(word: str, flag: str = "--backend") -> Backend:
     """``--backend``, and flags that take the same words.
 
     Raises:
         UserError: no backend is called so.
     """
-    return Backend(word_flag(flag, word, _BACKENDS))
+    return Backend(require_known(flag, word, _BACKENDS))
 
 
 def operation_flag(word: str) -> Operation:
@@ -187,7 +174,7 @@ def operation_flag(word: str) -> Operation:
     Raises:
         UserError: no operation is called so.
     """
-    found = find_operation(word) or Operation(word_flag("--op", word, list(Operation)))
+    found = find_operation(word) or Operation(require_known("--op", word, list(Operation)))
     _note("--op", "" if found == word else f"{word} is read as {found}")
     return found
 
@@ -234,10 +221,7 @@ def seconds_flag(flag: str, written: str) -> float:
         UserError: it is none, or not above 0.
     """
     with reading_flag(flag):
-        found = parse_seconds(written)
-    if found <= 0:
-        raise UserError(f"{flag} {written}: not a time above 0", hint="write 30s or 5min")
-    return found
+        return parse_duration(written)
 
 
 def print_json(data: Any) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from commtune.db.checked_columns import check_rows
 from commtune.db.checked_values import interval_problem
 from commtune.db.codec import load_model, unpack_samples
-from commtune.db.connection.engine import Database
+from commtune.db.connection.engine import Database, open_readable
 from commtune.db.damage import Damage, name_row
 from commtune.db.queries.profiles import load_details
 from commtune.db.tables import (
@@ -32,6 +32,16 @@ from commtune.model.conclusion import Conclusion, Decision
 
 _PAGE = 1000
 _Step = Callable[[sa.Connection], list[Damage]]
+
+
+def inspect_database(db: str | None) -> tuple[str, list[Damage]]:
+    """Returns where a database is, and what is damaged in it.
+
+    Raises:
+        NoAnswer, DatabaseFault: as for ``open_readable``.
+    """
+    with open_readable(db) as opened:
+        return opened.url, find_damage(opened)
 
 
 def find_damage(database: Database) -> list[Damage]:

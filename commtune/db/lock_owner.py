@@ -106,7 +106,7 @@ def living_holders(
 
 def describe_holder(row: Mapping[Any, Any]) -> str:
     """Returns a description of a lock's row for messages."""
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["since"]))
+    when = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(row["since"]))
     return f"{LockOwner.from_row(row).describe()}, since {when}"
 
 

@@ -154,7 +154,7 @@ def _new_file(target: Path, *, keep: bool = True) -> Iterator[Path]:
 
 def _damage(url: str) -> list[Damage]:
     try:
-        with closing(open_readable(url)) as database:
+        with open_readable(url) as database:
             return find_damage(database)
     except location.OtherSchema:
         raise
@@ -236,7 +236,7 @@ def _keep_numbers(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
 
 def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
     """Deletes damaged campaigns from the copy; returns their numbers."""
-    with closing(open_database(f"sqlite:///{new}")) as database, database.write() as connection:
+    with open_database(f"sqlite:///{new}") as database, database.write() as connection:
         lost: set[int] = set()
         for one in damage:
             lost |= campaigns_with(connection, one)

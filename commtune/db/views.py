@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from commtune.db.verified import VERDICT
+
 _LOST = "('interrupted', 'node-failure', 'preempted', 'cancelled', 'never-started')"
 
 #: SQL that differs between the two databases: a moment (seconds since 1970) as text, a number and
@@ -83,7 +85,7 @@ _PROFILES = """
 SELECT p.id AS number, c.name || '/' || p.name AS profile, p.simulated AS simulated,
        c.site AS site, s.name AS system, k.text AS stack, {profile_created} AS created,
        p.operation AS operation, p.backend AS backend, p.ranks AS ranks, p.nodes AS nodes,
-       p.bytes_low AS bytes_low, p.bytes_high AS bytes_high, p.verdict AS verdict,
+       p.bytes_low AS bytes_low, p.bytes_high AS bytes_high, {verdict} AS verdict,
        {configuration} AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
        p.note AS note
 FROM profiles p
@@ -115,11 +117,18 @@ _VIEWS = {
 
 
 def make_views(connection: sa.Connection) -> None:
-    """Creates the views in a new database."""
+    """Creates the views in a database that has none."""
     columns = _columns(**_WORDS[connection.dialect.name])
     for name, query in _VIEWS.items():
+        filled = query.format(lost=_LOST, verdict=VERDICT, **columns)
         # Without text(), which would take the colons of the time format for parameters.
-        connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.format(lost=_LOST, **columns)}")
+        connection.exec_driver_sql(f"CREATE VIEW {name} AS {filled}")
+
+
+def drop_views(connection: sa.Connection) -> None:
+    """Drops the views, which hold no data, before a migration of the tables that they read."""
+    for name in _VIEWS:
+        connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
 
 
 def _columns(moment: str, number: str, text: str, json: str) -> dict[str, str]:

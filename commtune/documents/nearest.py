@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+from commtune.errors import UserError
 
 #: The most options that a hint lists.
 _MOST_SHOWN = 12
@@ -46,6 +48,19 @@ def suggest_nearest(word: str, options: Iterable[str]) -> str:
     shown = ", ".join(known[:_MOST_SHOWN])
     more = f", ... ({len(known)} in all)" if len(known) > _MOST_SHOWN else ""
     return f"known: {shown}{more}" if known else ""
+
+
+def require_known(name: str, word: str, known: Collection[str]) -> str:
+    """Returns the word.
+
+    Raises:
+        UserError: it is not a known value of what has this name; the hint suggests the nearest.
+    """
+    if word in known:
+        return word
+    raise UserError(
+        f"{name}: {quote_value(word)} is not a known value", hint=suggest_nearest(word, known)
+    )
 
 
 def quote_value(value: object) -> str:

@@ -94,6 +94,18 @@ def parse_seconds(value: str | int | float) -> float:
     return _one_time(text, value)
 
 
+def parse_duration(value: str | int | float) -> float:
+    """Parses a time above 0, in seconds, as ``parse_seconds`` does.
+
+    Raises:
+        InvalidValue: not a time, or not above 0.
+    """
+    seconds = parse_seconds(value)
+    if seconds == 0:
+        raise InvalidValue(f"{quote_value(value)} is not a time above 0", hint="write it like 60s")
+    return seconds
+
+
 def _one_time(text: str, written: object) -> float:
     number, unit = _split(text, "60s, 5min or 8h")
     if unit not in ("", *_TIME_UNITS):

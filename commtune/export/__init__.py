@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
 from commtune.errors import ExportRefused, UnknownName
@@ -24,7 +23,7 @@ from commtune.export.rules.rule_file import RuleFormat, describe_rules
 from commtune.export.rules.table import RuleTable
 from commtune.formatting import describe_speedup
 from commtune.model import PYTHON_BACKENDS, Backend, Operation, Profile, Verdict
-from commtune.wording import describe_verdict
+from commtune.wording import describe_verdict, suggest_verification
 
 __all__ = ["ExportDocument", "render_profile", "render_rule_module"]
 
@@ -118,8 +117,7 @@ _UNGUARDED = [
 def _refuse_without_gain(document: ExportDocument, *, accept_likely: bool) -> None:
     profile = document.profile
     refuse_simulated(profile, f"profile {profile.name}")
-    again = "measure it again: commtune verify "
-    again += shlex.quote(f"{document.campaign}/{profile.name}")
+    again = suggest_verification(document.campaign, profile.name)
     if profile.verdict is Verdict.WITHDRAWN:
         raise ExportRefused(f"profile {profile.name} was withdrawn ({profile.note})", hint=again)
     if profile.verdict is Verdict.LIKELY:

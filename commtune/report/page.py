@@ -130,16 +130,8 @@ class Page:
 
     def render(self) -> str:
         """Returns the page as self-contained HTML."""
-        environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("commtune.report"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters |= FILTERS
-        template = environment.get_template("report.html")
-        return template.render(
+        templates = templates_in(jinja2.PackageLoader("commtune.report"))
+        return templates.get_template("report.html").render(
             page=self,
             record=self.record,
             conclusion=self.record.conclusion,
@@ -282,3 +274,16 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "dropped": wording.describe_dropped, "kept": wording.format_kept,
     "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
 }  # fmt: skip
+
+
+def templates_in(loader: jinja2.BaseLoader) -> jinja2.Environment:
+    """Returns an environment of HTML templates, with the filters of reports."""
+    environment = jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS
+    return environment

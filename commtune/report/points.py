@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, log
+from math import log
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,6 @@ from commtune.tuner.statistics.tails import Tail, measure_tail
 if TYPE_CHECKING:  # slow to import, and not needed to draw stored evidence
     from commtune.report.record import ReportedCampaign
 
-#: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
-_SAID = "nominal_bandwidth"
 #: The order of machine states in lists.
 _SPEED_ORDER = {name: place for place, name in enumerate((ALL, FAST, MIDDLE, SLOW))}
 
@@ -236,9 +234,6 @@ def _step_times(record: ReportedCampaign) -> dict[tuple[Configuration, int, str]
 
 def nominal_of(record: ReportedCampaign) -> Nominal:
     """Returns the nominal bus bandwidth, or the reason why it is unknown."""
-    said = record.campaign.system.description.get(_SAID)
-    if isinstance(said, int | float) and isfinite(said) and said > 0:
-        return Nominal(float(said), "the system's description", origin="a number stored with it")
     fabric = stored_fabric(record.campaign.settings, record.header)
     flows = {"flows": record.campaign.settings.get("flows", ())}
     workload = {"ranks": 0, **record.workload, **flows, "operation": record.operation}

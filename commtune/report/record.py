@@ -187,7 +187,7 @@ class ReportedCampaign:
         """The operation that was tuned."""
         if self.profiles:
             return self.profiles[0].operation
-        return str(self.workload.get("operation") or self.campaign.what.get("operation") or "")
+        return str(self.workload.get("operation") or "")
 
     @property
     def ranged(self) -> tuple[model.Profile, ...]:

@@ -21,6 +21,7 @@ from commtune.app.profiles.answers import (
     size_table_data,
 )
 from commtune.app.profiles.use import export_profile
+from commtune.db.settings import node_hours_budget
 from commtune.errors import NoAnswer, UnknownName
 from commtune.export.formats import FORMATS
 from commtune.model import Operation
@@ -86,7 +87,7 @@ def _campaign(db: str, values: _Values) -> Reply:
 
 def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     """Returns a campaign's state as JSON data, with its phases and their remaining budgets."""
-    budget = stored.node_hours_budget(found.summary.settings)
+    budget = node_hours_budget(found.summary.settings)
     hours_left = None if budget is None else max(0.0, budget - found.summary.node_hours)
     phases = [
         asdict(one)

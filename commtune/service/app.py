@@ -128,7 +128,7 @@ class Service:
         scope, name = request.scope, request.path_params["campaign"]
         read_parameters((), _read_query(request.scope))
         said = await to_thread.run_sync(
-            control.cancel_campaign, name, self.db, limiter=self._cancelling
+            control.end_by_request, name, self.db, limiter=self._cancelling
         )
         if scope["path"].startswith(api.PREFIX):
             return json_reply({"campaign": name, "message": said}).response()

@@ -19,10 +19,10 @@ from commtune.app.campaigns.stored import (
     count_job_states,
     describe_best_gain,
     describe_job,
-    node_hours_budget,
     sort_jobs,
 )
 from commtune.db.connection.reader import OpenConnections
+from commtune.db.settings import node_hours_budget
 from commtune.errors import CommtuneError
 from commtune.service.replies import HEADERS, Refusal, Reply, json_reply, problem_of
 

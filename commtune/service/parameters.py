@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from commtune.documents.nearest import quote_value, suggest_nearest
+from commtune.documents.nearest import quote_value, require_known, suggest_nearest
 from commtune.documents.quantities import parse_bytes
 from commtune.errors import InvalidValue, UserError
 from commtune.model import Backend, Operation, Outcome, Phase
@@ -40,15 +41,8 @@ def word_parameter(
 ) -> Parameter:
     """Returns a parameter that is one of these words."""
 
-    def read(written: str) -> str:
-        if written not in words:
-            raise UserError(
-                f"{name}: {quote_value(written)} is not a known value",
-                hint=suggest_nearest(written, words),
-            )
-        return written
-
-    return Parameter(name, help, read, required, {"type": "string", "enum": list(words)})
+    schema = {"type": "string", "enum": list(words)}
+    return Parameter(name, help, partial(require_known, name, known=words), required, schema)
 
 
 def _number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:

@@ -14,7 +14,7 @@ import jinja2
 
 from commtune import __version__, wording
 from commtune.model import PointEvidence
-from commtune.report.page import FILTERS
+from commtune.report.page import templates_in
 from commtune.service.replies import Problem, Reply
 from commtune.tuner.outcome.displayed_points import displayed_points
 
@@ -31,22 +31,12 @@ def render_page(template: str, prefix: str, status: int = 200, **values: Any) ->
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        # Some templates are shared with the report.
-        loader=jinja2.ChoiceLoader(
-            [
-                jinja2.PackageLoader("commtune.service"),
-                jinja2.PrefixLoader({"report": jinja2.PackageLoader("commtune.report")}),
-            ]
-        ),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    # Some templates are shared with the report.
+    shared = jinja2.PrefixLoader({"report": jinja2.PackageLoader("commtune.report")})
+    own = jinja2.PackageLoader("commtune.service")
+    environment = templates_in(jinja2.ChoiceLoader([own, shared]))
     # Slashes are quoted, too, because a name is a single part of a path.
     environment.filters["part"] = lambda name: quote(str(name), safe="", errors="replace")
-    environment.filters |= FILTERS
     environment.globals |= {"version": __version__, "interval": _interval}
     return environment
 

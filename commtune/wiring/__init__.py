@@ -1,1 +1,1 @@
-"""Builds the objects from settings: the only package that knows all adapters."""
+"""Builds benchmarks, schedulers and their jobs from settings, and fits campaigns to a machine."""

@@ -7,7 +7,6 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from commtune.errors import UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import backends_of, build_benchmark
-from commtune.kernels.programs import AnyProgram, other_program, watching_program
+from commtune.kernels.programs import AnyProgram, other_program
 from commtune.kernels.toolchains import UNKNOWN
 from commtune.paths import is_file
 from commtune.private_files import make_private_folder, replace_own_file, writing_data
@@ -115,10 +114,11 @@ def unstored_benchmark(
     pinned: Mapping[str, str],
     workload: model.Workload,
     guards: Sequence[str] = (),
+    watched: Sequence[str] = (),
 ) -> Iterator[LocalBenchmark]:
     """Yields the benchmark as ``prepare_benchmark`` does; its records are deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        yield prepare_benchmark(mpi, pinned, (), workload, Path(folder), guards)
+        yield prepare_benchmark(mpi, pinned, watched, workload, Path(folder), guards)
 
 
 def program_for(
@@ -127,15 +127,6 @@ def program_for(
     """Returns the benchmark program of a workload; ``path`` is PATH for a user's own command."""
     other = other_program(workload, mpi, names, path)
     return other or _build_native(mpi, workload, names)
-
-
-def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
-    """Returns the benchmark with other watched variables, for settings outside of spaces."""
-    program = benchmark.program
-    if isinstance(program, AnyProgram):
-        others = [name for name in program.env_names if name not in benchmark.watched]
-        program = watching_program(program, tuple(dict.fromkeys([*names, *others])))
-    return replace(benchmark, program=program, watched=tuple(names))
 
 
 def command_by_hand(benchmark: LocalBenchmark, plan: Plan) -> str:

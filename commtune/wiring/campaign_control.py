@@ -11,7 +11,7 @@ from typing import TypeVar
 from commtune import process_trees
 from commtune.cluster.scheduler import KEY_VARIABLE
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.engine import Database
+from commtune.db.connection.engine import Database, open_database
 from commtune.db.connection.location import UNREACHABLE_WAIT_S, wait_s
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
@@ -32,6 +32,11 @@ def when_usable(attempt: Callable[[BusyRetry], _T], say: Callable[[str], None]) 
     server_s = wait_s(UNREACHABLE_WAIT_S) if KEY_VARIABLE in os.environ else 0.0
     patience = BusyRetry(wait_s(), say, server_s)
     return patience.with_faults(partial(attempt, patience))
+
+
+def open_when_usable(db: str | None, say: Callable[[str], None]) -> Database:
+    """Opens a database, with the patience of ``when_usable``."""
+    return when_usable(partial(open_database, db), say)
 
 
 @contextmanager

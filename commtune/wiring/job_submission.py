@@ -274,9 +274,7 @@ def in_allocation(
     chain.take_back()
 
 
-def cancel_campaign(
-    campaign_id: int, kind: JobScheduler, folder: Path, opened: Database
-) -> Cancelled:
+def cancel_jobs(campaign_id: int, kind: JobScheduler, folder: Path, opened: Database) -> Cancelled:
     """Cancels a campaign's jobs; raises a ``SchedulerFault`` if the scheduler doesn't answer.
 
     Its controller is told first, by a file in the campaign's folder: it might submit another job.

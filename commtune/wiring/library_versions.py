@@ -28,7 +28,7 @@ from commtune.model import (
 )
 from commtune.wiring.job_handover import ASKED, CUT_TO, given_versions
 
-if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
+if TYPE_CHECKING:  # `doctor` reads no campaign file
     from commtune.campaign.loading import CampaignSpec
     from commtune.db.records import CampaignDescription
 

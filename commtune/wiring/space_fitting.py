@@ -17,7 +17,7 @@ from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.job_handover import guards_here
 from commtune.wiring.library_versions import begun_campaign, with_versions
 
-if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
+if TYPE_CHECKING:  # `doctor` reads no campaign file
     from commtune.campaign.loading import CampaignSpec
 
 #: Backends that pass pointers to GPU memory to MPI; the others copy to the host first.

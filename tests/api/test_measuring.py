@@ -48,5 +48,9 @@ def test_two_configurations_are_compared(notebook: Path) -> None:
         time="1s", ranks=2, sizes=(8, 65536), mpi="wheel:mpich",
     )  # fmt: skip
     assert {row["bytes"] for row in found.rows()} == {8, 65536}
-    with pytest.raises(UserError, match="time='long'"):
-        ct.compare("default", time="long")
+
+
+@pytest.mark.parametrize("time", ["long", "0s", 0, -1.0, float("nan")])
+def test_a_time_that_is_none_or_not_above_0_is_refused(time: float | str) -> None:
+    with pytest.raises(UserError, match=f"time={time!r}: "):
+        ct.compare("default", time=time)

@@ -9,9 +9,11 @@ import database_values as given
 import pytest
 
 import commtune as ct
+from commtune.app.profiles.answers import answer_question
 from commtune.commands.profiles import best
 from commtune.db.storage.store import Store
-from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
+from commtune.documents.quantities import parse_bytes
+from commtune.model import DEFAULT, Interval, Operation, PointEvidence, Verdict
 from commtune.model.conclusion import Conclusion
 
 SIZES = {1024: 1.41, 65536: 1.07, 1 << 20: 1.01}
@@ -62,6 +64,8 @@ def test_the_nearest_measured_size_has_its_own_numbers(
 ) -> None:
     stored(store)
     assert heading(url, size, capsys).endswith(said)
+    told = answer_question(Operation.ALLREDUCE, parse_bytes(size), {}, db=url)
+    assert told["message"] == said
 
 
 def test_what_is_likely_stands_below_unless_it_is_accepted(

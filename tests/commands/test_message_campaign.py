@@ -95,6 +95,14 @@ def test_no_command_line_gets_out_of_its_comment(tmp_path: Path) -> None:
     assert load_campaign(file).plan.workload.sizes == (8,)
 
 
+def test_an_mpi_of_any_name_is_read_back(tmp_path: Path) -> None:
+    prefix = tmp_path / "mpi #2: {a}"
+    prefix.symlink_to(ROOT / ".mpi/mpich-5.0.2")
+    counts = MessageCounts("", {("allreduce", 2): {8: 1}})
+    file, _ = write_campaign(tmp_path / "solver.yaml", counts, ("./solver",), str(prefix))
+    assert load_campaign(file).mpi == str(prefix)
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("mine")
     with pytest.raises(UserError, match=r"a.py is there already"):

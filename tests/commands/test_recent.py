@@ -6,6 +6,7 @@ import json
 import re
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import database_values as given
@@ -94,6 +95,21 @@ def test_only_what_was_since_then_counts(store: Store, capsys: pytest.CaptureFix
     assert (code, data["exit_code"]) == (20, 20)
     assert (campaign["runs"], campaign["look"]) == (1, "stopped before its end")
     assert data["until"] - data["since"] == pytest.approx(12 * 3600)
+
+
+def test_a_campaign_without_a_folder_has_no_job_that_said_something(
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = tmp_path / "jobs/other/job.out"
+    output.parent.mkdir(parents=True)
+    output.write_text("commtune: another campaign's\n")
+    monkeypatch.chdir(tmp_path)
+    given.begin(store, given.campaign("replayed", folder=""))
+    _, printed = said(store, capsys)
+    assert printed.endswith("  LOOK: stopped before its end\n")
 
 
 def test_many_campaigns_fit_on_a_screen(store: Store, capsys: pytest.CaptureFixture[str]) -> None:

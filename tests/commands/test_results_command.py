@@ -73,7 +73,7 @@ def test_what_fails_leaves_the_file_that_was_there(db: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("format", "file", "said", "hint"),
     [
-        ("xlsx", None, "'xlsx' is no format", "csv"),
+        ("xlsx", None, "'xlsx' is not a known value", "csv"),
         ("parquet", None, "standard output", "--output results.parquet"),
         (None, "no/such/results.csv", "can't write", "mkdir -p"),
     ],

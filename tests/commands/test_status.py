@@ -12,12 +12,23 @@ from typing import Any
 import database_values as given
 import pytest
 from made_files import write_script
+from stores import opened_store
 
+from commtune.app.campaigns import sharing
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.commands.campaigns import status
 from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
-from commtune.model import JobKind, JobStage, Outcome, Verdict
+from commtune.model import (
+    Aggressor,
+    AggressorPattern,
+    JobKind,
+    JobStage,
+    Operation,
+    Outcome,
+    Verdict,
+    Workload,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -226,3 +237,18 @@ def test_what_best_refuses_is_not_advertised(
     assert lines(url, capsys)[1].endswith("none confirmed")
     store.save_profiles(campaign_id, [replace(found, points=(overall, one_state, outside, sure))])
     assert f", {sure.gain.pairs} pairs) at 2 KiB" in lines(url, capsys)[1]
+
+
+def test_what_another_site_measured_has_no_next_step_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, file = f"sqlite:///{tmp_path}/there.db", tmp_path / "shm.bundle"
+    workload = Workload(Operation.ALLREDUCE, (8,), ranks=2).plain()
+    beside = Aggressor(AggressorPattern.ALLTOALL, nodes=2).plain()
+    record = given.campaign(what={"workload": workload, "aggressor": beside})
+    with opened_store(url) as store:
+        store.finish_campaign(given.begin(store, record))
+    sharing.create_bundle(file, db=url)
+    sharing.merge_bundle(sharing.read_bundle(file), "there", f"{tmp_path}/here.db")
+    assert "raise 'budget'" in " ".join(lines(url, capsys))
+    assert len(lines(f"{tmp_path}/here.db", capsys)) == 2

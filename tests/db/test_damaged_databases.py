@@ -275,7 +275,7 @@ def test_instead_of_a_damaged_gain_the_next_one_is_shown(path: Path, told: list[
 def test_a_controller_does_not_go_on_from_a_part(path: Path) -> None:
     _damage(path, "runs", "outcome", "fine")
     refusal = pytest.raises(DamagedRows, match="runs 1: outcome: 'fine' is no outcome")
-    with closing(open_database(f"sqlite:///{path}")) as database, refusal:
+    with open_database(f"sqlite:///{path}") as database, refusal:
         list(Store(database).runs(1))
 
 
@@ -290,7 +290,7 @@ def test_a_schema_version_that_is_none_is_named_and_repaired(path: Path, revisio
 
 
 def test_no_campaign_is_blamed_for_damage_of_the_whole_file(path: Path) -> None:
-    with closing(open_readable(f"sqlite:///{path}")) as database, database.read() as connection:
+    with open_readable(f"sqlite:///{path}") as database, database.read() as connection:
         assert campaigns_with(connection, Damage("file", "", "", "it ends early")) == set()
 
 
@@ -346,7 +346,7 @@ def test_an_older_decision_does_not_stand_in_for_a_damaged_one(
         connection.execute(
             f"""UPDATE decisions SET decision = '{{"blocks": []}}' WHERE {newest}"""
         )
-    with closing(open_readable(f"sqlite:///{path}")) as database:
+    with open_readable(f"sqlite:///{path}") as database:
         assert Store(database).decision(1) is None
     assert [one.table for one in told] == ["decisions"]
 
@@ -359,7 +359,7 @@ def test_a_sound_database_is_not_repaired(sound: Path) -> None:
 
 def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
-    with closing(open_readable(f"sqlite:///{path}")) as database:
+    with open_readable(f"sqlite:///{path}") as database:
         points = given.count(Store(database), "profile_points")
     with opened_store(path) as store:
         store.decide(1, Decision(first_block=7))  # it is in the log alone
@@ -369,7 +369,7 @@ def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -
             connection.rollback()
     assert _run("db check", copy) == ""
     assert copy.stat().st_mode & 0o777 == 0o600
-    with closing(open_readable(f"sqlite:///{copy}")) as copied:
+    with open_readable(f"sqlite:///{copy}") as copied:
         stored = Store(copied)
         assert stored.decision(1) == Decision(first_block=7)
         assert given.count(stored, "profile_points") == points > 0

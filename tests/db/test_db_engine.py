@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 from stores import opened_store
 
-from commtune.db.connection.engine import Database, open_database, open_readable, upgrade_database
+from commtune.db.connection.engine import Database, migrate_database, open_database, open_readable
 from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
@@ -92,7 +92,7 @@ def test_another_schema_is_refused(own_url: str, revision: str, words: str, hint
     assert hint in refusal.value.hint and not refusal.value.transient
     if words == "newer schema":
         with pytest.raises(DatabaseFault, match=words):
-            upgrade_database(own_url)
+            migrate_database(own_url)
 
 
 def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
@@ -100,7 +100,7 @@ def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
     with pytest.raises(DatabaseFault, match="holds other tables"):
         open_database(own_url)
     with pytest.raises(DatabaseFault, match="holds other tables"):
-        upgrade_database(own_url)
+        migrate_database(own_url)
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_reading_needs_no_right_to_write(as_nobody: Path) -> None:
     (as_nobody / "commtune.db").chmod(0o400)
     as_nobody.chmod(0o500)
     assert len(list_summaries(url)) == 1
-    with closing(open_readable(url)) as readable:
+    with open_readable(url) as readable:
         assert Store(readable).blocks(1) == []
 
 
@@ -149,7 +149,7 @@ def test_reading_waits_for_no_writer_and_changes_nothing(tmp_path: Path) -> None
     open_database(url).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with closing(open_readable(url)) as readable:
+        with open_readable(url) as readable:
             assert list_summaries(url) == []
             assert Store(readable).blocks(1) == []
             with pytest.raises(DatabaseFault, match="read-only"), readable.write() as connection:
@@ -239,7 +239,7 @@ def test_a_server_that_vanishes_without_a_word_is_given_up_after_a_minute(
 ) -> None:
     def settings(url: str) -> tuple[int, ...]:
         names = ("keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
-        with closing(open_database(url)) as database, database.read() as connection:
+        with open_database(url) as database, database.read() as connection:
             driver: Any = connection.connection.driver_connection
             known = driver.info.get_parameters()
             return tuple(int(known[name]) for name in names)

@@ -16,7 +16,7 @@ from waiting import wait_for
 from commtune.db import locks
 from commtune.db.damage import DamagedRows
 from commtune.db.lock_owner import LockOwner, death_of, start_of
-from commtune.db.queries.description import find_holder
+from commtune.db.queries.description import read_holder
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, DatabaseFault
 from commtune.model import Outcome
@@ -268,14 +268,14 @@ def test_a_campaign_that_is_finished_is_nobodys(store: Store) -> None:
 
 def test_who_only_asks_hears_of_the_same_holder_and_of_damage(url: str, store: Store) -> None:
     campaign_id = store.open_campaign(given.campaign()).id
-    assert find_holder(url, campaign_id) is None
+    assert read_holder(url, campaign_id) is None
     store.lock(campaign_id, ME)
-    assert find_holder(url, campaign_id) == ME
+    assert read_holder(url, campaign_id) == ME
     with store.database.write() as connection:
         connection.execute(text("UPDATE locks SET heartbeat = -1"))
     # Once: a warning beside it would be an error here.
     with pytest.raises(DamagedRows, match=r"damaged: locks \d+: heartbeat: "):
-        find_holder(url, campaign_id)
+        read_holder(url, campaign_id)
 
 
 def test_who_lost_the_lock_does_not_say_how_the_run_ended(store: Store) -> None:

@@ -19,10 +19,11 @@ from sqlalchemy import inspect, text
 from stores import opened_store
 
 import commtune
-from commtune.db.connection.engine import open_database, upgrade_database
+from commtune.db.connection.engine import migrate_database, open_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
 from commtune.db.queries import profiles
 from commtune.db.tables import RUNS
+from commtune.db.views import drop_views
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
 
@@ -49,7 +50,7 @@ def test_there_is_one_newest_schema_and_it_is_the_one_in_the_code() -> None:
 
 
 def test_jobs_that_are_not_over_have_an_index_of_their_own(own_url: str) -> None:
-    with closing(open_database(own_url)) as database:
+    with open_database(own_url) as database:
         found = {one["name"]: one for one in inspect(database.engine).get_indexes("jobs")}
     said = found["ix_jobs_open"]["dialect_options"]
     assert any("stage" in str(one) for one in said.values())
@@ -58,7 +59,7 @@ def test_jobs_that_are_not_over_have_an_index_of_their_own(own_url: str) -> None
 def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
     with opened_store(url) as store:
         store.open_campaign(given.campaign())
-        upgrade_database(url)
+        migrate_database(url)
         assert [summary.name for summary in given.summaries_of(store)] == ["shm"]
 
 
@@ -74,7 +75,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     url = f"sqlite:///{path}"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(dump.read_text())
-    upgrade_database(url)
+    migrate_database(url)
     assert schema_of(path) == schema_of(migrated_sqlite)
     with opened_store(url) as store:
         (summary,) = given.summaries_of(store)
@@ -97,15 +98,16 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
 
 def test_an_upgrade_adds_the_index_that_counts_runs(own_url: str) -> None:
     name = "ix_runs_campaign_state"
-    with closing(open_database(own_url)) as database:
+    with open_database(own_url) as database:
         with database.write() as connection:
+            drop_views(connection)
             connection.execute(text("DROP TABLE verifications"))
             connection.execute(text("ALTER TABLE trials ADD COLUMN label TEXT"))
             connection.execute(text("DROP INDEX ix_runs_configuration"))
             connection.execute(text(f"DROP INDEX {name}"))
             connection.execute(text(f"CREATE INDEX {name} ON runs (campaign_id, state, outcome)"))
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = 'r0008'"))
-        upgrade_database(own_url)
+        migrate_database(own_url)
         indexes = inspect(database.engine).get_indexes("runs")
     (wanted,) = (one for one in RUNS.indexes if one.name == name)
     (found,) = (one for one in indexes if one["name"] == name)
@@ -153,11 +155,11 @@ def test_a_next_release_upgrades_what_this_one_made(own_url: str, tmp_path: Path
 def test_a_database_from_before_the_first_release_is_refused_and_left(
     own_url: str, revision: str
 ) -> None:
-    with closing(open_database(own_url)) as database, database.write() as connection:
+    with open_database(own_url) as database, database.write() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
     for use in (
         open_database,
-        upgrade_database,
+        migrate_database,
         lambda url: best_profiles(url, "allreduce", 1024),
     ):
         with pytest.raises(DatabaseFault, match=f"schema {revision}.*before the first") as refused:

@@ -310,7 +310,7 @@ def test_whatever_a_campaign_asks_waits_for_a_server_that_is_away(
         if hidden.exists():
             hidden.rename(door)
 
-    with closing(open_database(create_postgresql(own_postgresql.socket))) as database:
+    with open_database(create_postgresql(own_postgresql.socket)) as database:
         store = Store(database, wait_s=60, say=say)
         number = store.open_campaign(given.campaign()).id
         store.add_trial(number, 1, DEFAULT, "baseline")

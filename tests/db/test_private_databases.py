@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,7 +36,7 @@ def no_umask() -> Iterator[None]:
 @pytest.mark.usefixtures("no_umask")
 def test_databases_and_their_folders_are_closed_to_others_under_any_umask(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b" / "commtune.db"
-    with closing(open_database(f"sqlite:///{file}")) as database, database.write():
+    with open_database(f"sqlite:///{file}") as database, database.write():
         modes = {one.name: one.stat().st_mode & 0o777 for one in file.parent.iterdir()}
     assert modes.keys() >= {"commtune.db", "commtune.db-wal"}
     assert set(modes.values()) == {0o600}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,6 +48,6 @@ def test_sqlites_own_message_need_not_be_text(tmp_path: Path) -> None:
     path.write_bytes(content.replace(b"CREATE TABLE systems", b"CREATE T\xc3\x28BLE systems"))
     url = f"sqlite:///{path}"
     with pytest.raises(DatabaseFault, match=f"{path} is damaged"):
-        closing(open_readable(url))
+        open_readable(url)
     with pytest.raises(DatabaseFault, match="no campaign of the database"):
         set_damaged_apart(url)

@@ -263,7 +263,7 @@ def test_the_same_campaign_with_other_results_is_a_conflict(
     fill(source)
     sharing.create_bundle(tmp_path / "before", db=source)
     merge(tmp_path / "before", sqlite_url)
-    with closing(open_database(source)) as database, database.write() as connection:
+    with open_database(source) as database, database.write() as connection:
         assert connection.exec_driver_sql(change).rowcount
     sharing.create_bundle(tmp_path / "after", db=source)
     with pytest.raises(UserError, match="already here, with other runs or results"):
@@ -278,7 +278,7 @@ def test_campaigns_that_swapped_their_names_are_known_again(
     fill(source, "two", "r2")
     sharing.create_bundle(tmp_path / "before", db=source)
     merge(tmp_path / "before", sqlite_url)
-    with closing(open_database(source)) as database, database.write() as connection:
+    with open_database(source) as database, database.write() as connection:
         for name, new in (("one", "free"), ("two", "one"), ("free", "two")):
             connection.exec_driver_sql(
                 f"UPDATE campaigns SET name = '{new}' WHERE name = '{name}'"
@@ -313,7 +313,7 @@ def test_a_whole_campaign_comes_back(tmp_path: Path, sqlite_url: str) -> None:
     sharing.create_bundle(tmp_path / "b", db=source)
     assert merge(tmp_path / "b", sqlite_url) == [("made-up@site-a", True)]
     assert merge(tmp_path / "b", sqlite_url) == [("made-up@site-a", False)]
-    with closing(open_database(source)) as database, database.write() as connection:
+    with open_database(source) as database, database.write() as connection:
         connection.exec_driver_sql("UPDATE campaigns SET name = 'renamed'")
     sharing.create_bundle(tmp_path / "c", db=source)
     assert merge(tmp_path / "c", sqlite_url) == [("made-up@site-a", False)]

@@ -68,6 +68,9 @@ def test_a_profile_that_was_found_harmful_or_useless_is_withdrawn(
     assert row.note == f"verified {day}: {finding}; steady"
     assert load_profile(url, "shm/allreduce-large").profile.verdict is Verdict.WITHDRAWN
     assert [one.verdict for one in find_profiles(url, "shm")] == ["withdrawn"]
+    with store.database.read() as connection:
+        seen = connection.execute(text("SELECT verdict FROM profiles_overview")).scalars().all()
+    assert seen == ["withdrawn"]
     assert [one.best for one in list_summaries(url) if one.name == "shm"] == [None]
     with pytest.raises(ExportRefused, match=f"was withdrawn .verified {day}: {finding}"):
         export_profile(load_profile(url, "shm/allreduce-large"), "env", None)

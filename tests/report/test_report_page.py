@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,9 @@ from commtune.errors import NoAnswer, UnknownName, UserError
 from commtune.report.page import Page
 from commtune.report.points import _pairs_of
 from commtune.report.record import read_record
+from commtune.systems.loading import load_system
+from commtune.systems.nominal.fabric import fabric_of
+from commtune.systems.nominal.operations import FABRIC
 
 Report = Callable[[Made], str]
 _VOID = {"meta", "br"}
@@ -307,7 +310,9 @@ def test_a_folder_gets_the_page_and_its_pictures(
     url: str, stored: Callable[[Made], str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "new" / "folder"
-    made = Made(simulated=True, description={"nominal_bandwidth": 12.5e9})
+    ports = asdict(fabric_of(load_system("leonardo")))
+    workload = {"ranks": 64, "nodes": 2}
+    made = Made(simulated=True, settings={FABRIC: ports}, workload=workload)
     written = write_campaign_report(stored(made), folder, None, url)
     assert written[0] == folder / "report.html"
     pictures = {"gains", "bandwidth", "runs", "ablation-1", "importance", "noise", "spent"}
@@ -318,7 +323,7 @@ def test_a_folder_gets_the_page_and_its_pictures(
         assert file.read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert is_warned(page, "SIMULATED: says nothing about a real system")
-    assert "nominal 12.5 GB/s" in page
+    assert "nominal 98.4 GB/s" in page
 
 
 def test_an_unknown_campaign_is_told_from_those_there_are(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,7 @@ def test_a_browser_ends_a_campaign_by_the_button_of_its_page(
     both = {"cookie": f"{reads['cookie']}; {cookie_of(client, 'control', CONTROL)}"}
     page = client.get("/campaigns/tonight", both)
     assert button in page.text
+    assert "only reads" not in page.text
     # Else a browser would say "null" in the place of the page that a form is of.
     assert page.headers["referrer-policy"] == "same-origin"
     got = client.get(PAGE, {**both, **FORM}, "POST")
@@ -237,7 +238,7 @@ def test_a_campaign_of_another_user_goes_on(
 
 
 def test_what_another_site_measured_is_not_ended(client: Client, db: str, number: int) -> None:
-    with closing(open_database(f"sqlite:///{db}")) as database, database.write() as connection:
+    with open_database(f"sqlite:///{db}") as database, database.write() as connection:
         connection.exec_driver_sql(f"UPDATE campaigns SET site = 'site-b' WHERE id = {number}")
     assert "was measured at site-b" in refusal(client)
 

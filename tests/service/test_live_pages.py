@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
 import subprocess
 import sys
 import time
@@ -341,7 +342,8 @@ def test_a_controller_that_is_killed_is_seen(served: str, store: Store, db: str)
     events = Events(served, "killed")
     try:
         running = events.until(lambda now: words(now)["state"] == "running")
-        assert f"process {controller.pid}" in words(running)["by"]
+        holder = rf"process {controller.pid} on .*, since [-\d]+ [:\d]+ [+-]\d{{4}}"
+        assert re.fullmatch(holder, words(running)["by"])
     finally:
         controller.kill()
         controller.communicate()

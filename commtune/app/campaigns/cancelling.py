@@ -13,7 +13,7 @@ from pathlib import Path
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.db.lock_owner import LockOwner, death_of
-from commtune.db.queries.description import describe_campaign, find_holder
+from commtune.db.queries.description import describe_campaign, read_holder
 from commtune.errors import DatabaseFault, NotCancellable
 from commtune.model import JobScheduler
 from commtune.paths import is_folder
@@ -44,22 +44,22 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         raise NotCancellable(f"{name} was measured at {stored.site}", hint="only they can end it")
     kind = JobScheduler.find_in(stored.what) or JobScheduler.find_in(stored.settings)
     if kind is None:
-        holder = find_holder(db, stored.id)
+        holder = read_holder(db, stored.id)
         return Cancelled(controller=_stop_controller(name, holder))
     with suppress(OSError):
         if Path(stored.folder).stat().st_uid != os.geteuid():
             raise _of_another_user(f"{name}, with its files in {stored.folder},", name)
     # Imported here, because only campaigns with jobs need SQLAlchemy.
-    from commtune.db.connection.opening import opened_database, readable_database
-    from commtune.wiring.job_submission import cancel_campaign as cancel_jobs
+    from commtune.db.connection.engine import open_database, open_readable
+    from commtune.wiring.job_submission import cancel_jobs
 
     cancel = partial(cancel_jobs, stored.id, kind, folder)
     try:
-        with opened_database(db) as opened:
+        with open_database(db) as opened:
             return cancel(opened)
     except DatabaseFault as fault:
         # Jobs can be cancelled even if the database can't be written, as on a full disk.
-        with readable_database(db) as opened:
+        with open_readable(db) as opened:
             return replace(cancel(opened), problem=fault.message)
 
 

@@ -11,11 +11,11 @@ from commtune.app.campaigns.stored import (
     CampaignSummary,
     is_pending,
     last_words,
-    node_hours_budget,
     scheduler_of,
     stuck_jobs,
 )
 from commtune.cluster.jobs.cancel_request import CancelRequest
+from commtune.db.settings import node_hours_budget
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage
 
 #: Free disk space below which a controller waits, bytes.

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from commtune.db.queries.results import COLUMNS, Results, find_results
 from commtune.db.queries.results import read_results_page as read_results_page
 from commtune.documents.files import replaced_file
-from commtune.documents.nearest import suggest_nearest
+from commtune.documents.nearest import require_known
 from commtune.errors import NoAnswer, UserError
 from commtune.export.tables import write_csv, write_jsonl, write_parquet
 from commtune.formatting import format_size
@@ -56,10 +56,7 @@ def write_results(
 def _choose_format(asked: str | None, file: Path | None) -> str:
     ending = file.suffix.lower().removeprefix(".") if file else ""
     chosen = asked or (ending if ending in _WRITERS else "csv")
-    if chosen not in _WRITERS:
-        raise UserError(
-            f"--format: {chosen!r} is no format", hint=suggest_nearest(chosen, list(_WRITERS))
-        )
+    require_known("--format", chosen, _WRITERS)
     if chosen == "parquet" and file is None:
         raise UserError(
             "Parquet can't be written to standard output",

@@ -26,8 +26,8 @@ from commtune.db.bundle.checking import BadRow, RowChecker, check_plain
 from commtune.db.bundle.merging import Digest, Merged, merge_rows
 from commtune.db.bundle.rows import Row, read_campaign, to_line
 from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.connection.location import SCHEMA, wait_s
-from commtune.db.connection.opening import opened_database, readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.summaries import list_summaries
 from commtune.documents.files import read_file, replaced_file
@@ -104,7 +104,7 @@ def create_bundle(
     """
     if exists(file):
         raise UserError(f"{file} exists", hint="name another file, or move it away")
-    with readable_database(db) as opened:
+    with open_readable(db) as opened:
         own = [one.name for one in reversed(list_summaries(db)) if not one.site]
         chosen = list(dict.fromkeys(campaigns)) or own
         if not chosen:
@@ -311,5 +311,5 @@ def merge_bundle(
     lines = _lines(bundle.packed)
     next(lines)
     patience = BusyRetry(wait_s(), say)
-    with opened_database(db, patience) as opened, opened.write(patience) as connection:
+    with open_database(db, patience) as opened, opened.write(patience) as connection:
         return merge_rows(connection, _rows(lines), digests, site)

@@ -30,8 +30,7 @@ from commtune.db.records import CampaignState as CampaignState
 from commtune.db.records import CampaignSummary as CampaignSummary
 from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
-from commtune.db.settings import excluded_nodes as excluded_nodes
-from commtune.db.settings import node_hours_budget as node_hours_budget
+from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
 from commtune.wiring import job_handover
@@ -182,7 +181,7 @@ def last_words(campaign: CampaignSummary) -> str:
     """Returns why no job continues, from the newest job's output; empty if one does."""
     allocations = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION]
     goes_on = campaign.locked_by or any(job.stage is JobStage.SUBMITTED for job in allocations)
-    if goes_on or campaign.finished is not None:
+    if goes_on or campaign.finished is not None or not campaign.folder:
         return ""
     lines: list[str] = []
     with suppress(OSError, ValueError):  # another user's, there are none, or they go meanwhile
@@ -285,10 +284,10 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
     """
     check_campaign_name(new)
     number = describe_campaign(db, name).id
-    from commtune.db.connection.opening import opened_database
+    from commtune.db.connection.engine import open_database
     from commtune.db.storage import campaigns  # imported here, because readers do not need it
 
-    with opened_database(db) as opened, opened.write() as connection:
+    with open_database(db) as opened, opened.write() as connection:
         campaigns.rename_campaign(connection, number, new)
 
 
@@ -301,8 +300,8 @@ def delete_campaign(name: str, db: str | None = None) -> None:
         CampaignLocked: a controller works on it.
     """
     number = describe_campaign(db, name).id
-    from commtune.db.connection.opening import opened_database
+    from commtune.db.connection.engine import open_database
     from commtune.db.storage import campaigns  # imported here, because readers do not need it
 
-    with opened_database(db) as opened, opened.write() as connection:
+    with open_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, number)

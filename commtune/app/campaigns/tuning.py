@@ -17,9 +17,8 @@ from commtune.campaign.plan import Plan
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import dump_model, list_differences, to_json_value
-from commtune.db.connection.engine import Database
+from commtune.db.connection.engine import Database, open_database
 from commtune.db.connection.location import database_url, shown_url
-from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import load_profiles
 from commtune.db.records import CampaignRecord
@@ -257,7 +256,7 @@ def submit_campaign(on: SchedulerCampaign, db: str | None) -> tuple[str, Path]:
         EnvironmentFault: the scheduler doesn't accept the job.
     """
     _refuse_useless(on, db)
-    with opened_database(db) as opened:
+    with open_database(db) as opened:
         job = job_submission.submit_campaign(on, opened)
     return job.number, Path(job.folder) / "job.out"
 

@@ -101,9 +101,9 @@ def trace_each(
     Raises:
         EnvironmentFault: a run under one of them did not finish.
     """
-    names = dict.fromkeys(name for each in configurations for name in each)
-    with benchmark_setup.unstored_benchmark(mpi, {}, request.workload) as prepared:
-        benchmark = benchmark_setup.watch_variables(prepared, tuple(names))
+    names = tuple(dict.fromkeys(name for each in configurations for name in each))
+    workload = request.workload
+    with benchmark_setup.unstored_benchmark(mpi, {}, workload, watched=names) as benchmark:
         return group_executions([_trace(benchmark, request, each) for each in configurations])
 
 

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from commtune import process
 from commtune.campaign.campaign_name import check_campaign_name
@@ -151,32 +154,13 @@ class {name}(Pattern):
         for operation, times in CALLS[nearest].items():
             self.call(operation, self.size, times)
 '''
-_CAMPAIGN = """\
-# What a program sends, as commtune trace-messages counted it:
-#   {command}
-# One execution of a size makes all of its calls ({pattern}).
-{left_out}campaign: 1
-name: {name}
-space: {space}
-mpi: {mpi}
-benchmark: {{python: "{pattern}:{class_name}"}}
-workload: {{ranks: {ranks}, sizes: [{sizes}]}}
-messages: {{{messages}}}
-# What else a program may do: measured under what is recommended, against the default.
-guard_operations: [{guards}]
+_REMARKS = """\
+# One execution of a size makes all of its calls ({pattern}). Guard operations are what else a
+# program may do: measured under what is recommended, against the default.
 """
-_NCCL_CAMPAIGN = """\
-# What a program calls of NCCL, as commtune trace-messages counted it:
-#   {command}
-# Tuned is the operation that moves most bytes; the others are guards.
-{left_out}campaign: 1
-name: {name}
-# For AMD's GPUs: rccl
-space: nccl
-# On several nodes add 'nodes', and how jobs are started.
-workload: {{operation: {operation}, backend: xccl, ranks: {ranks}, sizes: [{sizes}]}}
-messages: {{{messages}}}
-guard_operations: [{guards}]
+_NCCL_REMARKS = """\
+# Tuned is the operation that moves most bytes; the others are guards. The space for AMD's GPUs is
+# rccl. On several nodes add 'nodes' to the workload, and how jobs are started.
 """
 
 
@@ -195,27 +179,21 @@ def write_campaign(
         EnvironmentFault: the file can't be written.
     """
     pattern = check_new_files(file)
-    ranks = max(ranks for _, ranks in counts.calls)
-    by_size = _group_sizes({op: calls for (op, n), calls in counts.calls.items() if n == ranks})
-    name, shown = _class_name(file.stem), one_line(shlex.join(command))
-    write_file(pattern, _pattern_text(name, by_size, format_ranks(ranks, 1), shown))
+    ranks, calls = _of_most_ranks(counts)
+    by_size = _group_sizes(calls)
+    name = _class_name(file.stem)
+    write_file(pattern, _pattern_text(name, by_size, format_ranks(ranks, 1), _show(command)))
     found = benchmark_setup.find_named_mpi(mpi)
-    space = space_fitting.preset_for(found, Operation(f"own:{name}"), Backend.PYTHON_HOST)
-    executions = {size: _executions(calls) for size, calls in by_size.items()}
-    text = _CAMPAIGN.format(
-        command=shown,
-        pattern=pattern.name,
-        left_out="".join(_left_out(counts, ranks)),
-        name=file.stem,
-        space=space,
-        mpi=mpi,
-        class_name=name,
-        ranks=ranks,
-        sizes=", ".join(map(str, by_size)),
-        guards=", ".join(_guards(counts)),
-        messages=", ".join(f"{size}: {number}" for size, number in executions.items()),
-    )
-    write_file(file, text)
+    operation = Operation(f"own:{name}")
+    campaign = {
+        "space": space_fitting.preset_for(found, operation, Backend.PYTHON_HOST),
+        "mpi": mpi,
+        "benchmark": {"python": f"{pattern.name}:{name}"},
+        "workload": {"ranks": ranks, "sizes": list(by_size)},
+        "messages": {size: _executions(of_size) for size, of_size in by_size.items()},
+        "guard_operations": _guards(counts),
+    }
+    _write(file, counts, command, _REMARKS.format(pattern=pattern.name), campaign)
     return file, pattern
 
 
@@ -229,22 +207,45 @@ def write_nccl_campaign(file: Path, counts: MessageCounts, command: Sequence[str
         EnvironmentFault: the file can't be written.
     """
     check_new_files(file)
-    ranks = max(ranks for _, ranks in counts.calls)
-    own = {operation: calls for (operation, n), calls in counts.calls.items() if n == ranks}
+    ranks, own = _of_most_ranks(counts)
     main = max(own, key=lambda operation: sum(size * n for size, n in own[operation].items()))
     sizes = {size: calls.total() for size, calls in _group_sizes({main: own[main]}).items()}
-    text = _NCCL_CAMPAIGN.format(
-        command=one_line(shlex.join(command)),
-        left_out="".join(_left_out(counts, ranks)),
-        name=file.stem,
-        operation=main,
-        ranks=ranks,
-        sizes=", ".join(map(str, sizes)),
-        messages=", ".join(f"{size}: {number}" for size, number in sizes.items()),
-        guards=", ".join(operation for operation in own if operation != main),
-    )
-    write_file(file, text)
+    workload = {"operation": main, "backend": "xccl", "ranks": ranks, "sizes": list(sizes)}
+    guards = [operation for operation in own if operation != main]
+    campaign = {
+        "space": "nccl",
+        "workload": workload,
+        "messages": sizes,
+        "guard_operations": guards,
+    }
+    _write(file, counts, command, _NCCL_REMARKS, campaign)
     return file
+
+
+def _of_most_ranks(counts: MessageCounts) -> tuple[int, dict[str, Mapping[int, int]]]:
+    """Returns the most ranks of a communicator, and the calls on those with as many."""
+    most = max(ranks for _, ranks in counts.calls)
+    return most, {op: calls for (op, ranks), calls in counts.calls.items() if ranks == most}
+
+
+def _write(
+    file: Path,
+    counts: MessageCounts,
+    command: Sequence[str],
+    remarks: str,
+    campaign: Mapping[str, Any],
+) -> None:
+    head = (
+        f"# What a program calls, as commtune trace-messages counted it:\n#   {_show(command)}\n"
+    )
+    left_out = "".join(_left_out(counts, campaign["workload"]["ranks"]))
+    whole = {"campaign": 1, "name": file.stem, **campaign}
+    body = yaml.safe_dump(whole, sort_keys=False, default_flow_style=None, width=99)
+    write_file(file, f"{head}{remarks}{left_out}{body}")
+
+
+def _show(command: Sequence[str]) -> str:
+    return one_line(shlex.join(command))
 
 
 def check_new_files(file: Path) -> Path:

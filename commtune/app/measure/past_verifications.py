@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from commtune.campaign.plan import Plan
-from commtune.db.connection.opening import readable_database
+from commtune.db.connection.engine import open_readable
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import list_canaries, list_verified_profiles
 from commtune.db.queries.profiles import load_profile
@@ -58,7 +58,7 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
     claimed = _load_claim(reference, db)
-    with readable_database(db) as opened:
+    with open_readable(db) as opened:
         store = Store(opened)
         own = (claimed.stored.id, claimed.stored.name)
         named = [
@@ -97,7 +97,7 @@ def _read_sessions(profile: str, db: str | None) -> list[MeasuredSession]:
     """Returns the confirmation of a profile, and its verifications under the same conditions."""
     claimed = _load_claim(profile, db)
     stored, claim = claimed.stored, claimed.claim
-    with readable_database(db) as opened:
+    with open_readable(db) as opened:
         store = Store(opened)
         later = list(_judge_campaign(store, stored.id, stored.name, claimed))
         confirmed = list(store.runs(stored.id, Phase.CONFIRM))

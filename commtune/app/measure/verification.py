@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from commtune.app.measure.past_verifications import measure_session_spread
@@ -12,7 +11,6 @@ from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
-from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
 from commtune.db.queries.profiles import load_strength
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
@@ -157,7 +155,7 @@ def _plan_task(
             hint="run the campaign on the machine itself",
         )
     plan = _plan_of(stored)
-    plan = measure_profile_sizes(plan, answer.profile)
+    plan = add_profile_sizes(plan, answer.profile)
     claim = Claim.of_profile(answer.profile, plan.workload.sizes)
     on = rebuild_scheduler_campaign(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
@@ -201,7 +199,7 @@ def _plan_of(stored: CampaignDescription) -> Plan:
     )
 
 
-def measure_profile_sizes(plan: Plan, profile: Profile) -> Plan:
+def add_profile_sizes(plan: Plan, profile: Profile) -> Plan:
     """Returns the plan with all sizes of a profile's evidence added to its own."""
     points = (point.bytes for point in profile.points if point.operation == profile.operation)
     sizes = tuple(sorted({*plan.workload.sizes, *points}))
@@ -281,7 +279,7 @@ def _measure(
     take_over: bool,
 ) -> Verification:
     with (
-        campaign_control.when_usable(partial(opened_database, db), reporter.say) as opened,
+        campaign_control.open_when_usable(db, reporter.say) as opened,
         campaign_control.held_campaign(opened, task.record, reporter, take_over=take_over) as held,
     ):
         store, campaign_id = held

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
@@ -27,7 +26,7 @@ from commtune.db.connection.reader import keep_open
 from commtune.db.queries.profiles import find_profiles, load_profile, load_strength
 from commtune.errors import NoAnswer
 from commtune.model import Operation, Verdict
-from commtune.wording import describe_verdict
+from commtune.wording import suggest_verification
 
 #: The most answers to a question; further ones are of other machines, ranks or software.
 MOST_ANSWERS = 5
@@ -39,14 +38,18 @@ def best_answers(
     filters: Mapping[str, Any],
     db: str | None = None,
     *,
+    stack: str | None = None,
     explained: int = 1,
+    most: int | None = None,
 ) -> tuple[list[Explained], list[BestRow]]:
     """Returns the first answers with their explanations, and the others without.
 
+    There are none if only another software was measured.
+
     Args:
         size: message size, bytes.
-        filters: as for ``best_at_size``.
-        explained: the number of answers with explanations.
+        filters, stack: as for ``best_at_size``; a service is asked without ``stack``.
+        explained, most: the number of answers with explanations, and of all.
 
     Raises:
         NoAnswer: there is none; the hint lists what there is.
@@ -56,7 +59,7 @@ def best_answers(
 
         return remote_answers.best_answers(url, operation, size, filters, explained=explained)
     with keep_open(db):
-        rows = list(best_at_size(operation, size, filters, db=db))
+        rows = list(islice(best_at_size(operation, size, filters, stack=stack, db=db), most))
         return [_explain(row, size, db) for row in rows[:explained]], rows[explained:]
 
 
@@ -129,22 +132,24 @@ def answer_question(
     """
     try:
         with keep_open(db):
-            op = str(operation)
-            found = best_at_size(op, size, filters, stack=stack, db=db)
-            rows = list(islice(found, MOST_ANSWERS))
-            if not rows:
-                return _with_other_stacks(best_at_size(op, size, filters, db=db), stack)
-            shown = [_explain(row, size, db).plain() for row in rows[:explained]]
+            answers, others = best_answers(
+                operation, size, filters, db, stack=stack, explained=explained, most=MOST_ANSWERS
+            )
+            if not answers:
+                return _with_other_stacks(best_at_size(operation, size, filters, db=db), stack)
     except NoAnswer as nothing:
         return not_measured(nothing)
-    first, *others = [*shown, *(row_data(row) for row in rows[explained:])]
+    best, row = answers[0], answers[0].row
+    is_withdrawn = row.verdict == Verdict.WITHDRAWN
+    use = "use profile " if best.code is Answer.RECOMMENDED else ""
+    told = best.plain()
     return {
-        "answer": first["answer"],
-        "message": _message(rows[0], first),
-        "hint": suggest_verification(rows[0]),
-        "environment": first["environment"],
-        "best": first,
-        "others": others,
+        "answer": best.code,
+        "message": f"{use}{best.message}",
+        "hint": suggest_verification(row.campaign, row.name) if is_withdrawn else "",
+        "environment": told["environment"],
+        "best": told,
+        "others": [*(one.plain() for one in answers[1:]), *map(row_data, others)],
     }
 
 
@@ -161,20 +166,3 @@ def not_measured(nothing: NoAnswer) -> dict[str, Any]:
     """Returns the answer to a question without measurements, as JSON data."""
     said = {"answer": Answer.NOT_MEASURED, "message": nothing.message, "hint": nothing.hint}
     return {**said, "environment": {}, "best": None, "others": []}
-
-
-def _message(row: BestRow, told: Mapping[str, Any]) -> str:
-    if told["answer"] == Answer.RECOMMENDED:
-        return f"use profile {row.campaign}/{row.name}"
-    if told["answer"] == Answer.NEIGHBOURS_DISAGREE:
-        return "not measured; the neighbours disagree"
-    ruled_out = describe_verdict(Verdict.DEFAULT)
-    why = ruled_out if told["reason"] == "ruled-out" else told["why"]
-    return f"keep the default ({why})"
-
-
-def suggest_verification(row: BestRow, program: str = "commtune") -> str:
-    """Returns how a profile that was withdrawn is measured again; empty for others."""
-    if row.verdict != Verdict.WITHDRAWN:
-        return ""
-    return f"measure it again: {program} verify {shlex.quote(f'{row.campaign}/{row.name}')}"

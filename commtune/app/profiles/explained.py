@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commtune.app.profiles.best import BestRow
 from commtune.model import Configuration, PointEvidence, Strength, Verdict
+from commtune.wording import INCONCLUSIVE, describe_verdict
 
 if TYPE_CHECKING:
     from commtune.app.profiles.nominal_share import Share
@@ -98,6 +99,15 @@ class Explained:
             return Answer.RECOMMENDED
         return Answer.KEEP_DEFAULT if self.likely is None else Answer.LIKELY
 
+    @property
+    def message(self) -> str:
+        """What to use, in words."""
+        if self.accepted:
+            return f"{self.accepted.profile} ({describe_verdict(Verdict.LIKELY)})"
+        if self.support is Support.DISAGREE:
+            return "not measured; the neighbours disagree"
+        return describe_choice(self.row, self.why)
+
     def accept_likely(self) -> Explained:
         """Returns the answer with its likely profile in use, unless the neighbours disagree."""
         return self if self.support is Support.DISAGREE else replace(self, accepted=self.likely)
@@ -129,6 +139,16 @@ class Explained:
             "support": self.support,
             "neighbours": near,
         }
+
+
+def describe_choice(row: BestRow, why: str) -> str:
+    """Returns what an answer says to use: a profile, or the default, and why."""
+    if row.verdict == Verdict.FASTER:
+        return f"{row.campaign}/{row.name}"
+    if not why:
+        return "keep the default"
+    doubt = f"{INCONCLUSIVE}: " if row.finding is Verdict.UNDECIDED else ""
+    return f"keep the default ({doubt}{why})"
 
 
 def row_data(row: BestRow) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from commtune.app.profiles.plotting import choose_campaign
-from commtune.db.connection.opening import readable_database
+from commtune.db.connection.engine import open_readable
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
@@ -56,7 +56,7 @@ def render_campaign_report(campaign: str, db: str | None = None) -> str:
 
 def _read_campaign(campaign: str, db: str | None) -> ReportedCampaign:
     described = describe_campaign(db, campaign)
-    with readable_database(db) as opened:
+    with open_readable(db) as opened:
         return read_record(Store(opened), db, described)
 
 

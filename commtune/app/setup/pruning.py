@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.connection.location import database_url
-from commtune.db.connection.opening import opened_database, readable_database
 from commtune.db.storage.pruning import (
     OldCampaign,
     find_old_campaigns,
@@ -27,7 +27,7 @@ def find_prunable(days: int, db: str | None = None) -> list[OldCampaign]:
     Raises:
         NoAnswer: there is no database.
     """
-    with readable_database(db) as opened, opened.read() as connection:
+    with open_readable(db) as opened, opened.read() as connection:
         return find_old_campaigns(connection, time.time() - days * _DAY_S)
 
 
@@ -41,7 +41,7 @@ def prune_campaigns(found: Iterable[OldCampaign], db: str | None = None) -> list
         DatabaseFault: the database can't be written; campaigns before that are pruned.
     """
     left = []
-    with opened_database(db) as opened:
+    with open_database(db) as opened:
         for campaign in found:
             try:
                 with opened.write() as connection:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from commtune.db.connection import location
+from commtune.db.connection.read_only import require_there
 from commtune.db.connection.reader import open_for_reading
 from commtune.errors import NoAnswer
-from commtune.paths import exists
 
 
 def upgrade_database(db: str | None = None) -> str:
@@ -18,15 +18,12 @@ def upgrade_database(db: str | None = None) -> str:
     """
     url = location.database_url(db)
     file = location.sqlite_path(url)
-    if file is not None and not exists(file):
-        raise NoAnswer(
-            f"there is no database at {file} yet",
-            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
-        )
+    if file is not None:
+        require_there(file)
     if _schema_of(url) != location.SCHEMA:
         from commtune.db.connection import engine  # slow to import
 
-        engine.upgrade_database(url)
+        engine.migrate_database(url)
     return str(file or location.shown_url(url))
 
 

@@ -52,10 +52,8 @@ def _describe_campaign(
         f"  budget   {', '.join(spent) or 'unknown'}; seed {campaign.seed}",
         f"  started  {text.format_day(campaign.created)}, {ended}",
     ]
-    if campaign.site:
-        lines.append(f"  measured at {campaign.site}: says nothing about this site")
-    if campaign.simulated:
-        lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
+    warnings = wording.list_warnings(campaign.site, simulated=campaign.simulated)
+    lines += [f"  {warning}" for warning in warnings]
     table = _list_profiles(profiles) if profiles else "no profiles yet"
     return "\n".join(lines) + f"\n\n{table}"
 
@@ -84,10 +82,8 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
             if said
         ),
     ]
-    if answer.site:
-        lines.append(f"  measured at {answer.site}: says nothing about this site")
-    if profile.simulated:
-        lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
+    warnings = wording.list_warnings(answer.site, simulated=profile.simulated)
+    lines += [f"  {warning}" for warning in warnings]
     table = text.format_table(header, rows, right="size,default,candidate")
     return "\n".join(lines) + (f"\n\n{table}" if rows else "")
 

@@ -19,6 +19,7 @@ from commtune.app.campaigns.recent import RecentCampaign, list_recent, parse_sin
 from commtune.app.campaigns.stored import CampaignState, CampaignSummary
 from commtune.app.profiles.nominal_share import Share
 from commtune.commands.options import DbOption, JsonOption, print_json, shown_database
+from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage, Verdict
 
 #: Jobs of a campaign, and campaigns of a summary, that are told one by one: what a screen holds.
@@ -70,10 +71,11 @@ def _row(campaign: CampaignSummary, level: str, db: str | None) -> dict[str, str
 
 def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it."""
-    if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
+    has_jobs = campaign.jobs or campaign.node_hours or campaign.aggressor
+    if not has_jobs or not campaign.folder:  # another site's has no folder here
         return ""
     kind = stored.scheduler_of(campaign)
-    count, budget = stored.count_jobs(campaign), stored.node_hours_budget(campaign.settings)
+    count, budget = stored.count_jobs(campaign), node_hours_budget(campaign.settings)
     of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     said = [
         f"{count} when {kind.label} was last asked" if is_old else count,
@@ -81,7 +83,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     ]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
-    if without := stored.excluded_nodes(campaign.settings):
+    if without := excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
     steps = describe_next_steps(campaign, is_old=is_old, no_accounts=no_accounts)

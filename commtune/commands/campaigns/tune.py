@@ -12,6 +12,7 @@ import typer
 
 from commtune.commands import options as flags
 from commtune.db.connection.location import shown_url
+from commtune.documents.nearest import require_known
 
 
 def tune_command(
@@ -85,7 +86,7 @@ def tune_command(
         ),
         timing=given_keys(
             mode=mode, operations=operations,
-            graph=graph and flags.word_flag("--graph", graph, ("yes", "no")) == "yes",
+            graph=graph and require_known("--graph", graph, ("yes", "no")) == "yes",
         ),
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
         learn_from=learn_from or (),

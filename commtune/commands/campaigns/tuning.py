@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,7 +25,7 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
-from commtune.db.connection.opening import opened_database
+from commtune.documents.nearest import require_known
 from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
@@ -108,7 +107,7 @@ def _tune(
     with (
         _ended_cleanly(spec, db),
         open_reporter() as tell,
-        campaign_control.when_usable(partial(opened_database, db), tell.say) as opened,
+        campaign_control.open_when_usable(db, tell.say) as opened,
     ):
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))
@@ -171,7 +170,7 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     mpi = benchmark_setup.find_named_mpi(document.get("mpi", "auto"))
     workload = document.get("workload", {})
     backend = workload.get("backend", Backend.MPI_HOST)
-    flags.word_flag("--backend", backend, list(Backend))
+    require_known("--backend", backend, list(Backend))
     known = space_fitting.library_words(backend, mpi).replace(" ", "-")
     if "space" in document:
         return quick_campaign(document, document["space"], known)

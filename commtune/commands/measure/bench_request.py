@@ -15,6 +15,7 @@ from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import require_within
 from commtune.campaign.workload import MOST_RANKS, WorkloadPart, check_elements
 from commtune.commands import options as flags
+from commtune.documents.nearest import require_known
 from commtune.documents.quantities import parse_seconds
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document
@@ -66,7 +67,7 @@ def request_of(settings: Sequence[str] | None = None, **written: Any) -> model.R
     for key in given.keys() & {*_BACKENDS}:
         given[key] = flags.backend_flag(given[key], f"--{key}")
     for key in given.keys() & {"rotate", "graph"}:
-        given[key] = flags.word_flag(f"--{key}", given[key], ("yes", "no")) == "yes"
+        given[key] = require_known(f"--{key}", given[key], ("yes", "no")) == "yes"
     if given.get("dtype") == "uint8":  # of which sums overflow
         given["reduction"] = "max"
     is_pairs = operation is Operation.PAIRS

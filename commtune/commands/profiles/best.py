@@ -15,10 +15,15 @@ from commtune.app.profiles.answers import (
     not_measured,
     size_table,
     size_table_data,
-    suggest_verification,
 )
 from commtune.app.profiles.best import BestRow
-from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour, Support
+from commtune.app.profiles.explained import (
+    Explained,
+    LikelyProfile,
+    Neighbour,
+    Support,
+    describe_choice,
+)
 from commtune.commands.options import (
     DbOption,
     JsonOption,
@@ -31,19 +36,19 @@ from commtune.commands.options import (
 from commtune.db.connection.location import database_url, is_service
 from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, PointEvidence, Verdict
-from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.wording import (
-    INCONCLUSIVE,
     describe_finding,
     describe_strength,
     describe_use,
     describe_verdict,
     format_common_level,
     format_simultaneous,
+    list_warnings,
     point_cells,
     point_columns,
+    suggest_verification,
 )
 
 #: Answers below the first one in words; of a command, letters.
@@ -182,17 +187,13 @@ def _marks(row: BestRow) -> str:
 
 def _answer(answer: Explained, size: int, db: str | None) -> str:
     row, disagree = answer.row, answer.support is Support.DISAGREE
-    said = "not measured; the neighbours disagree" if disagree else _use(row, answer.why)
-    if answer.accepted:
-        said = f"{answer.accepted.profile} ({describe_verdict(Verdict.LIKELY)})"
     where = text.format_ranks(row.ranks, row.nodes)
     lines = [
-        f"{row.operation} of {text.format_size(size)}, {where}: {said}",
+        f"{row.operation} of {text.format_size(size)}, {where}: {answer.message}",
         f"measured {_where(row)}, campaign {row.campaign}",
         *filter(None, [_own(row), text.describe_conditions(row.conditions)]),
     ]
-    if row.simulated:
-        lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
+    lines += list_warnings(row.site, simulated=row.simulated)
     if disagree:
         return "\n".join([*lines, *_disagreement(answer.neighbours)])
     for measured in [one.row for one in answer.neighbours] or [row]:
@@ -210,7 +211,8 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         lines += ["", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
-    if again := suggest_verification(row, called_as()):
+    if row.verdict == Verdict.WITHDRAWN:
+        again = suggest_verification(row.campaign, row.name, called_as())
         lines.append(f"{again}{_own_database(db)}")
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 
@@ -233,7 +235,7 @@ def _own_database(db: str | None) -> str:
 def _disagreement(neighbours: Iterable[Neighbour]) -> Iterator[str]:
     """What each of two measured sizes says, of which nobody knows how far it holds."""
     for one in neighbours:
-        yield f"\n{text.format_size(one.bytes)}: {_use(one.row, one.why)}"
+        yield f"\n{text.format_size(one.bytes)}: {describe_choice(one.row, one.why)}"
         yield from _evidence(one.row)
         yield from (f"  {line}" for line in _settings_and_note(one.row))
 
@@ -263,20 +265,6 @@ def _describe_point(point: PointEvidence, row: BestRow) -> str:
     return (
         f"{size}{state}: default {default}, candidate {candidate}, speedup {speedup}, {interval}"
     )
-
-
-def _use(row: BestRow, why: str) -> str:
-    """What to use, as the answer says it: a profile, or the default."""
-    if row.verdict == Verdict.FASTER:
-        return f"{row.campaign}/{row.name}"
-    if row.verdict == Verdict.DEFAULT:
-        return "keep the default"
-    nearest = row.nearest_bytes
-    if row.verdict == Verdict.WITHDRAWN:
-        return f"keep the default ({why})"
-    if nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain):
-        return f"keep the default ({why})"
-    return f"keep the default ({INCONCLUSIVE}: {why})"
 
 
 def _where(row: BestRow) -> str:

@@ -11,7 +11,8 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.setup.installation import Build, build_benchmark, build_tuner
-from commtune.commands.options import JsonOption, print_json, word_flag
+from commtune.commands.options import JsonOption, print_json
+from commtune.documents.nearest import require_known
 from commtune.model import GpuKind
 
 
@@ -41,7 +42,7 @@ def build_command(
         else:
             print(_tuner_lines(library))
         return
-    word_flag("--gpu", gpu, ("auto", *GpuKind))
+    require_known("--gpu", gpu, ("auto", *GpuKind))
     found = build_benchmark(mpi, gpu, arch or (), log, again=again)
     if json_output:
         print_json(_plain(found))

@@ -28,11 +28,9 @@ def db_upgrade_command(db: DbOption = None) -> None:
 
 def db_check_command(db: DbOption = None) -> None:
     """Read all of the database and list what is damaged; exit code 3 if anything is."""
-    from commtune.db.connection.opening import readable_database
-    from commtune.db.inspection import find_damage
+    from commtune.db.inspection import inspect_database
 
-    with readable_database(db) as opened:
-        place, damage = opened.url, find_damage(opened)
+    place, damage = inspect_database(db)
     for one in damage:
         print(one)
     if damage:

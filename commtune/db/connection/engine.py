@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, text
 from sqlalchemy.engine import URL, make_url
@@ -107,6 +107,12 @@ class Database:
                 "another one with --db, and start again",
             )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Closes all connections; SQLite then moves its write-ahead log into the file."""
         self.engine.dispose()
@@ -127,11 +133,11 @@ def _file_of(url: URL) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def open_database(url: str, patience: BusyRetry | None = None) -> Database:
+def open_database(db: str | None, patience: BusyRetry | None = None) -> Database:
     """Opens a database for reading and writing; an empty or missing one gets its tables first.
 
     Args:
-        url: an SQLAlchemy URL from ``database_url``.
+        db: as for ``database_url``.
         patience: the retries while another program holds the database; without them it is tried
             for ten seconds, or those in COMMTUNE_DB_WAIT.
 
@@ -139,6 +145,7 @@ def open_database(url: str, patience: BusyRetry | None = None) -> Database:
         UserError: the URL is not understood.
         DatabaseFault: it can't be reached or written, is not commtune's, or has another schema.
     """
+    url = location.database_url(db)
     shown = location.shown_url(url)
     with _faults(url):
         engine = _engine(url)
@@ -159,13 +166,17 @@ def open_database(url: str, patience: BusyRetry | None = None) -> Database:
     return Database(engine, shown, tuple(warnings), _file_of(engine.url))
 
 
-def open_readable(url: str) -> Database:
+def open_readable(db: str | None) -> Database:
     """Opens a database for reading only; it is neither created nor upgraded.
+
+    Args:
+        db: as for ``database_url``.
 
     Raises:
         NoAnswer: there is none yet, or it is empty.
         DatabaseFault: it can't be read, or has another schema.
     """
+    url = location.database_url(db)
     path = location.sqlite_path(url)
     with _faults(url):
         engine = _engine(url) if path is None else _reading_engine(path)
@@ -188,7 +199,7 @@ def _reading_engine(path: Path) -> Engine:
     return engine
 
 
-def upgrade_database(url: str) -> None:
+def migrate_database(url: str) -> None:
     """Migrates a database to the schema of this version; its rows are kept.
 
     Raises:

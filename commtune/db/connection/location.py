@@ -19,7 +19,7 @@ from commtune.errors import DatabaseFault, NoAnswer, UserError
 Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
-SCHEMA = "r0010"
+SCHEMA = "r0011"
 #: The oldest revision that can be upgraded; those before it were never in a release.
 _FIRST_SCHEMA = "r0008"
 

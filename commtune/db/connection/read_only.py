@@ -27,11 +27,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         DatabaseFault: other users may have written it.
         sqlite3.Error: it can't be read, or a program has been writing it for too long.
     """
-    if not exists(path):
-        raise NoAnswer(
-            f"there is no database at {path} yet",
-            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
-        )
+    require_there(path)
     require_private(path)
     try:
         return connect_to_follow(path)
@@ -48,6 +44,15 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(f"{read_only_uri(path)}&immutable=1", uri=True)
         connection.text_factory = read_text
         return connection
+
+
+def require_there(path: Path) -> None:
+    """Raises NoAnswer if there is no file of a database."""
+    if not exists(path):
+        raise NoAnswer(
+            f"there is no database at {path} yet",
+            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
+        )
 
 
 def connect_to_follow(path: Path) -> sqlite3.Connection:

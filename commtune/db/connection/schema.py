@@ -47,7 +47,7 @@ def make_schema(connection: Connection, *, is_new: bool) -> None:
     from alembic.config import Config
 
     from commtune.db.tables import METADATA
-    from commtune.db.views import make_views
+    from commtune.db.views import drop_views, make_views
 
     config = Config()
     folder = Path(__file__).parents[1] / "migrations"
@@ -55,7 +55,8 @@ def make_schema(connection: Connection, *, is_new: bool) -> None:
     config.attributes["connection"] = connection
     if is_new:
         METADATA.create_all(connection)
-        make_views(connection)
         command.stamp(config, "head")
     else:
+        drop_views(connection)
         command.upgrade(config, "head")
+    make_views(connection)

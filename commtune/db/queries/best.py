@@ -18,7 +18,6 @@ from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     DAYS,
     HINTED,
-    IS_WITHDRAWN,
     LARGEST,
     NODES,
     PAIRS,
@@ -32,6 +31,7 @@ from commtune.db.queries.profiles import (
     write_numbers,
 )
 from commtune.db.records import BestRow
+from commtune.db.verified import IS_WITHDRAWN
 from commtune.errors import NoAnswer
 from commtune.formatting import format_count, format_day, format_size
 from commtune.model import DEFAULT, Conditions, Configuration, Verdict

@@ -88,7 +88,7 @@ def benchmark_header(db: str | None, campaign_id: int) -> Mapping[str, Any] | No
     return sound[0]["header"] if sound else None
 
 
-def find_holder(db: str | None, campaign_id: int) -> LockOwner | None:
+def read_holder(db: str | None, campaign_id: int) -> LockOwner | None:
     """Returns the holder of a campaign's lock, dead or alive; ``None`` if it is free."""
     asked = "SELECT * FROM locks WHERE campaign_id = :campaign"
     given = {"campaign": campaign_id}

@@ -12,8 +12,9 @@ from typing import Any
 from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.profiles import LARGEST, VERIFIED, write_numbers
+from commtune.db.queries.profiles import LARGEST, write_numbers
 from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
+from commtune.db.verified import VERIFIED
 from commtune.model import Outcome, Phase
 
 _RUNS = """

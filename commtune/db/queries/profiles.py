@@ -15,6 +15,7 @@ from commtune.db.connection.location import Rows, database_url, is_service
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
+from commtune.db.verified import IS_OF_PROFILE, IS_WITHDRAWN, LAST, VERDICT, VERIFIED
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.formatting import format_day, list_first
 from commtune.model import (
@@ -35,20 +36,12 @@ HINTED = 6
 #: The largest integer of SQLite.
 LARGEST = 2**63 - 1
 
-_IS_OF_PROFILE = """v.campaign_id = p.campaign_id AND v.configuration_id = p.configuration_id
-    AND v.profile = p.name AND v.ended_at > p.created"""
-#: The verifications of a profile since it was made, under the conditions of its campaign.
-VERIFIED = f"FROM verifications v WHERE {_IS_OF_PROFILE}"
-#: The last of these that came to a finding.
-LAST = f"(SELECT v.{{}} {VERIFIED} AND v.finding <> 'undecided' ORDER BY v.id DESC LIMIT 1)"
-IS_WITHDRAWN = f"COALESCE({LAST.format('finding')}, '') IN ('gone', 'worse')"
-
 #: The runs that confirmed a profile, and those of verifications that found that it holds. CROSS
 #: JOIN keeps the order in which SQLite finds the runs of each verification by an index.
 _IS_BEHIND = """r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
     AND r.outcome = 'ok'"""
 _CONFIRMING = f"{_IS_BEHIND} AND r.phase = 'confirm'"
-_VERIFYING = f"""{_IS_OF_PROFILE} AND v.finding = 'holds'
+_VERIFYING = f"""{IS_OF_PROFILE} AND v.finding = 'holds'
     AND {_IS_BEHIND} AND r.phase = 'verify' AND r.block BETWEEN v.first_block AND v.last_block"""
 _BEHIND = f"""FROM (
   SELECT r.started_at, r.nodes FROM runs r WHERE {_CONFIRMING}
@@ -83,7 +76,7 @@ FROM profiles p WHERE p.id = :id
 
 PROFILE = f"""
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
-       CASE WHEN {IS_WITHDRAWN} THEN 'withdrawn' ELSE p.verdict END AS verdict,
+       {VERDICT} AS verdict,
        p.level, p.minimum_gain, p.note, p.conditions, p.simulated, p.created,
        {LAST.format("finding")} AS last_finding, {LAST.format("ended_at")} AS last_verified,
        g.environment,

@@ -14,9 +14,9 @@ from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
 from commtune.db.lock_owner import living_holders
-from commtune.db.queries.profiles import IS_WITHDRAWN
 from commtune.db.records import BestGain, CampaignSummary
 from commtune.db.shapes import RunState
+from commtune.db.verified import IS_WITHDRAWN
 from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage
 from commtune.tuner.statistics.machine_states import ALL
 

@@ -73,11 +73,11 @@ def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFil
     rows = rows_of(table, _ANY_CHANNELS)
     used = {name for rule in table.rules for name in rule.settings if name in _LIMITS}
     limited = [line.format(names=", ".join(sorted(used))) for line in _LIMITED] if used else []
-    lines = [*comment_lines([*remarks, *_READERS, *limited]), f"# rules: {len(rows)}", *rows]
+    lines = [*wrap_comments([*remarks, *_READERS, *limited]), f"# rules: {len(rows)}", *rows]
     return [RuleFile("COMMTUNE_TUNER_FILE", "\n".join(lines) + "\n")]
 
 
-def comment_lines(lines: list[str]) -> Iterator[str]:
+def wrap_comments(lines: list[str]) -> Iterator[str]:
     """Yields comments, wrapped to the readers' line length."""
     for line in lines:
         yield from textwrap.wrap(

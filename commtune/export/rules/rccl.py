@@ -13,7 +13,7 @@ from pathlib import Path
 
 from commtune.documents.files import read_file
 from commtune.errors import ExportRefused
-from commtune.export.rules.nccl import comment_lines, expressible_variables, rows_of
+from commtune.export.rules.nccl import expressible_variables, rows_of, wrap_comments
 from commtune.export.rules.rule_file import RuleFile, RuleFormat
 from commtune.export.rules.table import RuleTable
 
@@ -40,7 +40,7 @@ def _write(table: RuleTable, remarks: list[str], own: Path | None) -> list[RuleF
             "rccl-tuner takes the place of AMD's table, whose rows must be copied", hint=_WHERE
         )
     rows = rows_of(table, _ANY_CHANNELS)
-    lines = [*comment_lines(remarks), *rows, f"{_ORIGIN}{own.absolute()}", *_own_rows(own)]
+    lines = [*wrap_comments(remarks), *rows, f"{_ORIGIN}{own.absolute()}", *_own_rows(own)]
     return [RuleFile("NCCL_TUNER_CONFIG_FILE", "\n".join(lines) + "\n")]
 
 

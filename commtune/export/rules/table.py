@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from itertools import groupby, pairwise
 from commtune.errors import ExportRefused
 from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.model import DEFAULT, Configuration, Profile, Verdict
+from commtune.wording import suggest_verification
 
 _USABLE = (Verdict.FASTER, Verdict.LIKELY)
 
@@ -173,8 +173,7 @@ def _refuse_unusable(documents: Sequence[ExportDocument], used: set[str]) -> Non
         raise ExportRefused(
             "no profile of the campaign is faster than the default: "
             f"{one.profile.name} was withdrawn ({one.profile.note})",
-            hint="measure it again: commtune verify "
-            + shlex.quote(f"{one.campaign}/{one.profile.name}"),
+            hint=suggest_verification(one.campaign, one.profile.name),
         )
     if not used:
         raise ExportRefused(

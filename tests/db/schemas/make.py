@@ -30,7 +30,7 @@ def main() -> None:
     """Makes the database and dumps it as SQL."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "commtune.db"
-        with closing(open_database(f"sqlite:///{path}")) as database:
+        with open_database(f"sqlite:///{path}") as database:
             fill(Store(database))
         with closing(sqlite3.connect(path)) as connection:
             lines = "\n".join(connection.iterdump())

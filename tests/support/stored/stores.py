@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from commtune.db.connection.engine import open_database
-from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 
 
 @contextmanager
 def opened_store(db: str | Path) -> Iterator[Store]:
     """The store in a database, which is a file or a URL, and made where there is none."""
-    with closing(open_database(database_url(str(db)))) as database:
+    with open_database(str(db)) as database:
         yield Store(database)
 
 
