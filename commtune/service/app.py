@@ -256,7 +256,7 @@ class _Gate:
             control.refuse_control(control_tokens, path, headers)
             return None
         if scope["method"] not in ("GET", "HEAD"):
-            raise Refusal(405, "this service only reads", "use GET")
+            raise Refusal(405, "there is nothing to change here", "use GET")
         if path == f"{api.PREFIX}/health" or path.startswith("/static/"):
             return None
         if not path.startswith("/api/"):
