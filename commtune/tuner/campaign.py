@@ -14,7 +14,7 @@ from commtune.model import DEFAULT, Configuration, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
-from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.confirmation.comparison import Comparison, Rules
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
@@ -108,7 +108,7 @@ class Campaign:
             decision = stored
         comparison, decision = self._confirmation.confirm(decision)
         plan = self._confirmation.measured(decision)
-        rules = self._confirmation.rules(decision, len(decision.shares) - 1)
+        rules = Rules.of(self._plan, decision, len(decision.shares) - 1)
         detectable = detectable_gains(decision, comparison, rules)
         oversubscribed = self._session.is_oversubscribed()
         profiles, likely = list[Profile](), list[Profile]()

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist, geometric_mean
 
+from commtune.campaign.plan import Plan
 from commtune.model import (
     DEFAULT,
     FEWEST_PAIRS,
@@ -22,6 +23,7 @@ from commtune.model import (
     PointEvidence,
     Verdict,
 )
+from commtune.model.conclusion import Decision
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -95,6 +97,20 @@ class Rules:
     share: float = 1.0
     spread: float = SESSION_SPREAD
     estimand: Estimand = Estimand.MEDIAN
+
+    @classmethod
+    def of(cls, plan: Plan, decision: Decision, look: int) -> Rules:
+        """Returns the rules of a look (its number, from 0)."""
+        named = plan.workload.sizes
+        return cls(
+            level=plan.level,
+            minimum_gain=plan.minimum_gain,
+            tolerance=plan.tolerance,
+            comparisons=sum(len(decision.sizes_of(one, named)) for one in decision.candidates),
+            share=decision.shares[look],
+            spread=decision.session_spread,
+            estimand=plan.estimand,
+        )
 
     @property
     def interval_level(self) -> float:
