@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from threadpoolctl import threadpool_limits
 
@@ -25,7 +24,8 @@ from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
-from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
+from commtune.tuner.outcome.ranges import recommended_ranges
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.pooling import add_values
@@ -268,18 +268,14 @@ class Campaign:
         detectable: Mapping[int, float],
     ) -> tuple[list[Profile], list[Profile]]:
         """Makes profiles, after guard operations under what they recommend; then likely ones."""
-        ablations, simulated = decision.ablations, self.runner.batches.simulated
-        made = partial(
-            recommend_profiles,
+        ranges = recommended_ranges(plan, comparison)
+        changed = [r.configuration for r in ranges if not r.configuration.is_default]
+        maker = ProfileMaker(
             plan,
             comparison,
-            ablations=ablations,
-            detectable=detectable,
-            simulated=simulated,
+            self._confirmation.guard(decision, list(dict.fromkeys(changed))),
+            decision.ablations,
+            detectable,
+            self.runner.batches.simulated,
         )
-        changed = [p.configuration for p in made({}) if not p.configuration.is_default]
-        profiles = made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
-        likely = list_likely_profiles(
-            plan, comparison, profiles, ablations=ablations, simulated=simulated
-        )
-        return profiles, likely
+        return maker.recommend(), maker.list_likely()
