@@ -46,6 +46,7 @@ from commtune.model.runs import (
     JobScheduler,
     JobStage,
     Measurement,
+    Origin,
     Outcome,
     Phase,
     Run,

@@ -264,17 +264,36 @@ class RunResult:
     end_s: float | None = None
 
 
+class Origin(StrEnum):
+    """Where the configuration of a trial came from."""
+
+    BASELINE = "baseline"
+    USER = "user"
+    ENUMERATED = "enumerated"
+    RANDOM = "random"
+    SAMPLER = "sampler"
+    ISOLATED = "isolated"
+    ABLATED = "ablated"
+    VERIFIED = "verified"
+
+
 @dataclass(frozen=True)
 class Trial:
     """One configuration of a campaign.
 
     Attributes:
-        origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+        origin: an ``Origin``, or the phase in whose blocks it first appeared.
     """
 
     number: int
     configuration: Configuration
     origin: str
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether it belongs to the search."""
+        others = (Origin.BASELINE, Origin.ABLATED, Origin.VERIFIED, *Phase)
+        return self.origin not in others
 
 
 @dataclass(frozen=True, slots=True)

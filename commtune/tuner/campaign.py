@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
-from commtune.model import DEFAULT, Configuration, Phase, Profile
+from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
@@ -30,7 +30,6 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.pooling import add_values
 from commtune.tuner.search.standings import Standing
-from commtune.tuner.search.strategies.strategy import Origin
 from commtune.tuner.statistics.evidence import list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 

@@ -22,6 +22,7 @@ from commtune.formatting import format_count, format_ranks, format_wall_time
 from commtune.model import (
     DEFAULT,
     MpiInstallation,
+    Origin,
     Phase,
     Profile,
     Strength,
@@ -298,7 +299,7 @@ def _measure(
         )  # fmt: skip
         runner.recover()
         runner.load()
-        runner.new_trial(DEFAULT, "baseline")
+        runner.new_trial(DEFAULT, Origin.BASELINE)
         session = Session(runner.plan, runner, reporter)
         phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))

@@ -12,7 +12,7 @@ from itertools import takewhile
 import numpy as np
 
 from commtune.formatting import format_count
-from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
+from commtune.model import DEFAULT, Configuration, Origin, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.machine_faults import blames_machine
 from commtune.tuner.execution.session import Session
@@ -23,7 +23,7 @@ from commtune.tuner.search.proposals import Item, Search
 from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import SpeedupReader, Speedups, Standing
 from commtune.tuner.search.strategies import make_strategy
-from commtune.tuner.search.strategies.strategy import Origin, Proposal
+from commtune.tuner.search.strategies.strategy import Proposal
 
 #: Runs of a block, one of them of the default, at a random place.
 _SEARCH_BLOCK = 8
