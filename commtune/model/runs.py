@@ -240,7 +240,7 @@ class RunResult:
         other_load: CPU time that others used on this machine's cores during the run, as a share
             of all its cores' time (0 to 1); ``None`` if unknown.
         nodes: names of the nodes that it ran on, if from a scheduler; else empty.
-        distance: between the nodes, as named by ``cluster.slurm.placement.Distance``; empty if
+        distance: between the nodes, as named by ``cluster.placement.Distance``; empty if
             unknown.
         end_s: from the last record to the launcher's end; ``None`` if unknown, as with the clocks
             of two machines.

@@ -18,7 +18,7 @@ from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
     assign_sizes,
-    measure_spread,
+    measure_pair_noise,
 )
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
@@ -148,7 +148,7 @@ class Campaign:
         """Chooses candidates, ablates and simplifies them, and decides on their confirmation."""
         rest_s = self._rest_s()
         run_s = self._confirmation.typical_s()
-        spread = measure_spread(self._search.read_speedups(), self._plan.workload.sizes)
+        spread = measure_pair_noise(self._search.read_speedups(), self._plan.workload.sizes)
         winners: dict[Configuration, Standing] = {}
         ablation_runs = 0
         if not self._session.is_oversubscribed():

@@ -65,7 +65,7 @@ class Portfolio(NamedTuple):
     ablation_runs: int
 
 
-def measure_spread(
+def measure_pair_noise(
     runs: Sequence[tuple[Configuration, Speedups]], sizes: Sequence[int]
 ) -> dict[int, float]:
     """Estimates the standard deviation of a pair's log ratio by size (bytes).
