@@ -16,11 +16,11 @@ import argparse
 import json
 import random
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beside_random import compare_rounds, describe_ratio, select_kind
+from beside_random import compare_rounds, describe_ratio, list_times, read_records, select_kind
 from nccl_fidelity import their_times
 
 from commtune.formatting import format_size
@@ -82,10 +82,9 @@ def show(records: Sequence[_Record], profiles: Sequence[_Record]) -> None:
         for profile in recommended:
             low, high = profile["range_bytes"]
             if low <= size <= high:
-                found = compare_rounds(
-                    list(list_times(records, {}, size)),
-                    list(list_times(records, profile["configuration"], size)),
-                )
+                default_s = list_times(records, {}, size, "time_s")
+                ours_s = list_times(records, profile["configuration"], size, "time_s")
+                found = compare_rounds(default_s, ours_s)
                 ratio, _, end = found
                 rows, slower = rows + 1, slower + (ratio < _SLOWER and end < 1)
                 said = profile["speedups"].get(str(size))
@@ -99,15 +98,6 @@ def show(records: Sequence[_Record], profiles: Sequence[_Record]) -> None:
     print(f"{rows} sizes with a profile; slower than the default beyond noise: {slower}")
 
 
-def list_times(
-    records: Sequence[_Record], configuration: Mapping[str, str], size: int
-) -> Iterator[float]:
-    """Yields the times (seconds) of one configuration at a size, block by block."""
-    for one in records:
-        if one["configuration"] == configuration:
-            yield one["time_s"].get(str(size), float("nan"))
-
-
 def main() -> None:
     """Measures, unless a file is given, and prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -117,12 +107,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("beside-nccl-tests.jsonl"))
     parser.add_argument("--from", type=Path, dest="earlier")
     options = parser.parse_args()
-    runs = [json.loads(line) for line in options.runs.read_text().splitlines()]
-    (campaign,) = select_kind(runs, "campaign")
+    (campaign,) = select_kind(read_records(options.runs), "campaign")
     if not options.earlier:
         measure(options, campaign["profiles"])
-    lines = (options.earlier or options.output).read_text().splitlines()
-    show([json.loads(line) for line in lines], campaign["profiles"])
+    show(read_records(options.earlier or options.output), campaign["profiles"])
 
 
 if __name__ == "__main__":

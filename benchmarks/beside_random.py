@@ -13,6 +13,7 @@ last column is what the campaign keeps of random's best, or of the default, wher
 from __future__ import annotations
 
 import argparse
+import gzip
 import itertools
 import json
 import math
@@ -181,10 +182,18 @@ def recommend_at(profiles: Sequence[_Record], size: int) -> tuple[str, Mapping[s
 
 
 def list_times(
-    records: Sequence[_Record], configuration: Mapping[str, str], size: int
+    records: Sequence[_Record], configuration: Mapping[str, str], size: int, key: str = "median_s"
 ) -> list[float]:
     """Lists the times (seconds) of one configuration at a size, round by round."""
-    return [one["median_s"][str(size)] for one in records if one["configuration"] == configuration]
+    mine = [one[key] for one in records if one["configuration"] == configuration]
+    return [times_s.get(str(size), math.nan) for times_s in mine]
+
+
+def read_records(path: Path) -> list[_Record]:
+    """Reads a file of JSON lines, also one that gzip compressed."""
+    content = path.read_bytes()
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def describe_ratio(found: tuple[float, float, float]) -> str:
@@ -204,8 +213,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.earlier:
         measure(options)
-    lines = (options.earlier or options.output).read_text().splitlines()
-    show([json.loads(line) for line in lines], options.at)
+    show(read_records(options.earlier or options.output), options.at)
 
 
 if __name__ == "__main__":

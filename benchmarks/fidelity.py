@@ -28,6 +28,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -147,16 +148,13 @@ def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None
 
 
 def _times(document: Json, name: str, side: str) -> dict[int, list[tuple[int, float]]]:
-    """Turn and seconds of each launch, per size."""
-    found: dict[int, list[tuple[int, float]]] = {}
-    for launch in gl.launches_of(document, test=name, side=side, exit_code=0):
+    def times_of(launch: Json) -> dict[int, float]:
         if side == "ours":
-            times = {m["bytes"]: m["time_s"]["mean"] for m in launch["measurements"]}
-        else:
-            times = {int(size): seconds for size, seconds in launch["times_s"].items()}
-        for size, seconds in times.items():
-            found.setdefault(size, []).append((launch["turn"], seconds))
-    return found
+            return {m["bytes"]: m["time_s"]["mean"] for m in launch["measurements"]}
+        return {int(size): seconds for size, seconds in launch["times_s"].items()}
+
+    launches = gl.launches_of(document, test=name, side=side, exit_code=0)
+    return gl.times_by_size(launches, times_of)
 
 
 def show(document: Json) -> None:
@@ -182,20 +180,14 @@ def main() -> None:
     show(gl.load(options.source) if options.source else measure(options))
 
 
-def _names(text: str) -> list[str]:
-    names = [name for name in text.split(",") if name]
-    for name in names:
-        if name not in _OPERATIONS:
-            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(_OPERATIONS)}")
-    return names
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     gl.add_options(parser, seconds=600, launches=10)
     parser.add_argument("--imb", type=Path, help="the executable IMB-MPI1")
     parser.add_argument("--osu", type=Path, help="OSU's folder c/mpi, built")
-    parser.add_argument("--operations", type=_names, default=[*_OPERATIONS])
+    parser.add_argument(
+        "--operations", type=partial(gl.names_of, _OPERATIONS), default=[*_OPERATIONS]
+    )
     parser.add_argument("--iterations", type=int, default=400)
     parser.add_argument("--warmup", type=int, default=100, help="iterations before these")
     parser.add_argument("--first", type=int, default=8, help="bytes (%(default)s)")

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -232,6 +232,26 @@ def launches_of(document: Json, **labels: object) -> list[Json]:
         for launch in document["launches"]
         if all(launch.get(name) == value for name, value in labels.items())
     ]
+
+
+def times_by_size(
+    launches: Iterable[Json], times_of: Callable[[Json], Mapping[int, float]]
+) -> dict[int, list[tuple[int, float]]]:
+    """Turn and seconds of each launch, per size (bytes)."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for launch in launches:
+        for size, seconds in times_of(launch).items():
+            found.setdefault(size, []).append((launch["turn"], seconds))
+    return found
+
+
+def names_of(known: Collection[str], text: str) -> list[str]:
+    """Reads names with commas between them, each of them known."""
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(known)}")
+    return names
 
 
 def powers(first: int, last: int, factor: int) -> tuple[int, ...]:

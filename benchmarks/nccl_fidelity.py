@@ -39,6 +39,7 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import against
@@ -189,17 +190,14 @@ def _launch(session: Session, options: argparse.Namespace, labels: Json) -> None
 
 
 def _times(document: Json, mode: str, test: str, side: str) -> dict[int, list[tuple[int, float]]]:
-    """Turn and seconds of each launch, per size."""
-    found: dict[int, list[tuple[int, float]]] = {}
-    for launch in gl.launches_of(document, mode=mode, test=test, side=side, exit_code=0):
+    def times_of(launch: Json) -> dict[int, float]:
         if side == "theirs":
-            times = {int(size): mean(batches) for size, batches in launch["times_s"].items()}
-        else:
-            done = [each for each in launch["measurements"] if "mean_s" in each]
-            times = {each["bytes_total"]: each["mean_s"] for each in done}
-        for size, seconds in times.items():
-            found.setdefault(size, []).append((launch["turn"], seconds))
-    return found
+            return {int(size): mean(batches) for size, batches in launch["times_s"].items()}
+        done = [each for each in launch["measurements"] if "mean_s" in each]
+        return {each["bytes_total"]: each["mean_s"] for each in done}
+
+    launches = gl.launches_of(document, mode=mode, test=test, side=side, exit_code=0)
+    return gl.times_by_size(launches, times_of)
 
 
 def compare(document: Json, mode: str, test: str) -> list[Compared]:
@@ -237,21 +235,18 @@ def main() -> None:
     show(joined([document, *map(gl.load, options.beside)]))
 
 
-def _tests(text: str) -> list[str]:
-    names = [name for name in text.split(",") if name]
-    for name in names:
-        if name not in _OPERATIONS:
-            raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(_OPERATIONS)}")
-    return names
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     gl.add_options(parser, seconds=235, launches=5)
     parser.add_argument("--nccl-tests", type=Path, help="folder of all_reduce_perf and the others")
     for mode in _WAYS:
         default = [*_OPERATIONS]
-        parser.add_argument(f"--{mode}", type=_tests, default=default, help="tests, or ''")
+        parser.add_argument(
+            f"--{mode}",
+            type=partial(gl.names_of, _OPERATIONS),
+            default=default,
+            help="tests, or ''",
+        )
     parser.add_argument("--first", type=int, default=8, help="bytes (%(default)s)")
     parser.add_argument("--last", type=int, default=2**30, help="bytes (%(default)s)")
     parser.add_argument("--factor", type=int, default=8, help="between sizes (%(default)s)")

@@ -61,14 +61,14 @@ def measure(options: argparse.Namespace) -> Json:
 
 def _times(document: Json, pair: tuple[str, str], side: str) -> dict[int, list[tuple[int, float]]]:
     """Turn and seconds of each launch's second operation, per size."""
-    found: dict[int, list[tuple[int, float]]] = {}
     wanted = pair[1] if side == "after" else None
-    for launch in gl.launches_of(document, first=pair[0], second=pair[1], side=side, exit_code=0):
-        for record in launch["measurements"]:
-            if record.get("operation") == wanted:
-                times = found.setdefault(record["bytes"], [])
-                times.append((launch["turn"], record["time_s"]["median"]))
-    return found
+
+    def times_of(launch: Json) -> dict[int, float]:
+        made = [m for m in launch["measurements"] if m.get("operation") == wanted]
+        return {m["bytes"]: m["time_s"]["median"] for m in made}
+
+    launches = gl.launches_of(document, first=pair[0], second=pair[1], side=side, exit_code=0)
+    return gl.times_by_size(launches, times_of)
 
 
 def _wall_s(document: Json, **labels: str) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.model import DEFAULT, Configuration, Outcome, Profile, Run, Verdict
+from commtune.model import DEFAULT, Configuration, Origin, Outcome, Profile, Run, Verdict
 from commtune.model.profile import ALL_SIZES
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.in_memory_store import InMemoryStore
@@ -18,7 +18,6 @@ from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing
-from commtune.tuner.search.strategies.strategy import Origin
 
 from .fresh import FreshReplay
 from .halves import Floats, Halves

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
 from commtune.model import (
+    LEVEL,
     SESSION_SPREAD,
     Aggressor,
     Configuration,
@@ -96,7 +97,7 @@ class Plan:
     strategy: str = "table-gp"
     minimum_gain: float = 0.02
     tolerance: float = 0.05
-    level: float = 0.95
+    level: float = LEVEL
     session_spread: float = SESSION_SPREAD
     estimand: Estimand = Estimand.MEDIAN
     first: tuple[Configuration, ...] = ()

@@ -28,7 +28,7 @@ from commtune.documents.nearest import quote_value
 from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidValue
 from commtune.formatting import format_wall_time
-from commtune.model import Estimand, Operation
+from commtune.model import LEVEL, Estimand, Operation
 from commtune.spaces.schema import CustomizationDocument, Model, Text, Truth, VersionOne, Whole
 
 
@@ -151,7 +151,7 @@ class CampaignFile(CustomizationDocument):
     strategy: str = "table-gp"
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
-    confidence: _Level = 0.95
+    confidence: _Level = LEVEL
     estimand: Estimand = Estimand.MEDIAN
     first: tuple[_Assignment, ...] = ()
     reference_settings: Annotated[

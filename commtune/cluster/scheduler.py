@@ -290,7 +290,7 @@ class PollBackoff:
     #: shortest_s, longest_s: seconds, without jitter.
     shortest_s: float = 5.0
     longest_s: float = 120.0
-    growth: float = 1.5  # factor after each poll without news
+    growth = 1.5  # factor after each poll without news
     jitter: float = 0.2  # the most that is added or subtracted, as a share of the wait
 
     def wait_s(self, quiet: int) -> float:

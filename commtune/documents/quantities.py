@@ -1,4 +1,4 @@
-"""Parses sizes, times, shares and bandwidths; formats bandwidths.
+"""Parses sizes, times, shares, bandwidths and truth words; formats bandwidths.
 
 Parsed sizes are in bytes, times in seconds. Sizes have only binary suffixes (KiB is 1024 bytes),
 because communication libraries disagree about the meaning of K.
@@ -21,6 +21,15 @@ _LOOSE_TIMES = {
     "minute": "min", "minutes": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
     "µs": "us",
 }  # fmt: skip
+
+_YES = frozenset({"1", "true", "yes", "on", "t", "y", "enable", "enabled"})
+_NO = frozenset({"0", "false", "no", "off", "f", "n", "disable", "disabled"})
+
+
+def read_truth(word: str) -> bool | None:
+    """Returns what a word means to libraries that read it as true or false; ``None`` otherwise."""
+    word = word.strip().lower()
+    return True if word in _YES else False if word in _NO else None
 
 
 def whole_number(text: str) -> int | None:

@@ -36,14 +36,8 @@ class NativeProgram:
         is_on_gpu = model.Backend(workload.backend).uses_gpu
         command = [
             str(self.executable),
-            f"--op={workload.operation}",
+            *common_arguments(request, records, self.env_names),
             *([f"--then={','.join(workload.then)}"] if workload.then else []),
-            f"--sizes={','.join(str(size) for size in workload.sizes)}",
-            f"--dtype={workload.dtype}",
-            f"--reduction={workload.reduction}",
-            f"--records={records}",
-            f"--run-id={request.run_id}",
-            f"--expect-ranks={workload.ranks}",
             # Ranks bind themselves near their GPUs; launchers, which don't know these, leave them
             # unbound.
             *([f"--backend={workload.backend}", "--bind=gpu"] if is_on_gpu else []),
@@ -52,7 +46,6 @@ class NativeProgram:
             *(["--rotate=yes"] if workload.rotate else []),
             *_timing(request.timing),
         ]
-        command += [f"--env-names={','.join(self.env_names)}"] if self.env_names else []
         only_xccl = {workload.backend, *workload.shape.backends} == {model.Backend.XCCL}
         command += ["--end=quick"] if self.leaves_memory and only_xccl else []
         has_matrix = self.matrix is not None and workload.operation is model.Operation.MATRIX
@@ -68,6 +61,29 @@ class NativeProgram:
     def read(self, records: Path, request: model.RunRequest) -> Records:
         found = read_records(records, request)
         return replace(found, mismatch=_mismatch(self.library, found.header or {}))
+
+
+def common_arguments(
+    request: model.RunRequest, records: Path, env_names: Sequence[str]
+) -> list[str]:
+    """Returns the arguments that the native benchmark shares with the one in Python."""
+    workload, timing = request.workload, request.timing
+    options = {
+        "op": workload.operation,
+        "sizes": ",".join(map(str, workload.sizes)),
+        "dtype": workload.dtype,
+        "reduction": workload.reduction,
+        "records": records,
+        "run-id": request.run_id,
+        "expect-ranks": workload.ranks,
+        "warmup": timing.warmup,
+        "min-samples": timing.min_samples,
+        "max-samples": timing.max_samples,
+        "relative-ci": repr(timing.relative_ci),
+        "time-cap": repr(timing.time_cap_s),
+        "env-names": ",".join(env_names),
+    }
+    return [f"--{name}={value}" for name, value in options.items() if value != ""]
 
 
 def _mismatch(asked: str, header: Mapping[str, Any]) -> str:
@@ -161,9 +177,4 @@ def _timing(timing: model.Timing) -> list[str]:
         *(mode if timing.operations else ()),
         *(["--graph=yes"] if timing.graph else []),
         *([f"--timer={timing.timer}"] if timing.timer != model.WALL else ()),
-        f"--warmup={timing.warmup}",
-        f"--min-samples={timing.min_samples}",
-        f"--max-samples={timing.max_samples}",
-        f"--relative-ci={timing.relative_ci!r}",
-        f"--time-cap={timing.time_cap_s!r}",
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from commtune import model
 from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.adapters.program import CommandProgram
-from commtune.kernels.bench import NativeProgram
+from commtune.kernels.bench import NativeProgram, common_arguments
 from commtune.kernels.build import digest_of_sources, library_folders
 from commtune.kernels.python_bench.layout import OPERATIONS
 from commtune.kernels.records import read_records
@@ -44,30 +44,18 @@ class PythonProgram:
     env_names: Sequence[str] = ()
 
     def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
-        workload, timing = request.workload, request.timing
+        workload = request.workload
         options = {
-            "op": workload.operation,
-            "python": self.pattern if model.Operation(workload.operation).is_own else "",
-            "sizes": ",".join(str(size) for size in workload.sizes),
-            "dtype": workload.dtype,
-            "reduction": workload.reduction,
-            "window": workload.window or "",
+            "python": self.pattern if workload.operation.is_own else "",
+            "window": workload.window,
             "backend": workload.backend,
-            "records": records,
-            "run-id": request.run_id,
-            "expect-ranks": workload.ranks,
-            "operations": timing.operations or "",
-            "warmup": timing.warmup,
-            "min-samples": timing.min_samples,
-            "max-samples": timing.max_samples,
-            "relative-ci": repr(timing.relative_ci),
-            "time-cap": repr(timing.time_cap_s),
-            "env-names": ",".join(self.env_names),
+            "operations": request.timing.operations,
             "libmpi": self.libmpi,
         }
         # -P prevents imports from the working directory.
         command = [sys.executable, "-P", "-m", "commtune.kernels.python_bench"]
-        return [*command, *(f"--{name}={value}" for name, value in options.items() if value != "")]
+        command += common_arguments(request, records, self.env_names)
+        return [*command, *(f"--{name}={value}" for name, value in options.items() if value)]
 
     def read(self, records: Path, request: model.RunRequest) -> Records:
         return read_records(records, request)

@@ -9,6 +9,7 @@ from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration
 from commtune.model.evidence import (
     FEW_PAIRS,
     FEWEST_PAIRS,
+    LEVEL,
     MANY_PAIRS,
     SESSION_APART_S,
     SESSION_SPREAD,
@@ -45,6 +46,7 @@ from commtune.model.runs import (
     JobScheduler,
     JobStage,
     Measurement,
+    Origin,
     Outcome,
     Phase,
     Run,

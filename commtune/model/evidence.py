@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: Confidence level of all statements together, unless a campaign has another one.
+LEVEL = 0.95
 #: With fewer pairs than this a verdict is inconclusive, however well they agree.
 FEWEST_PAIRS = 5
 #: Fewer pairs may have met no rare disturbance. So they state no minimum detectable effect, and a

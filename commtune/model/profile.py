@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from commtune.model.configuration import DEFAULT, Configuration
 from commtune.model.effects import SizeEffect, VariableEffect
-from commtune.model.evidence import PointEvidence, Verdict
+from commtune.model.evidence import LEVEL, PointEvidence, Verdict
 
 #: The name of the profile of one configuration for all sizes, beside those of ranges.
 ALL_SIZES = "all-sizes"
@@ -139,7 +139,7 @@ class Profile:
     verdict: Verdict
     points: tuple[PointEvidence, ...] = ()
     guards: tuple[PointEvidence, ...] = ()
-    level: float = 0.95
+    level: float = LEVEL
     minimum_gain: float = 0.02
     note: str = ""
     conditions: Conditions = field(default_factory=Conditions)

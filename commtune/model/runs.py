@@ -240,7 +240,7 @@ class RunResult:
         other_load: CPU time that others used on this machine's cores during the run, as a share
             of all its cores' time (0 to 1); ``None`` if unknown.
         nodes: names of the nodes that it ran on, if from a scheduler; else empty.
-        distance: between the nodes, as named by ``cluster.slurm.placement.Distance``; empty if
+        distance: between the nodes, as named by ``cluster.placement.Distance``; empty if
             unknown.
         end_s: from the last record to the launcher's end; ``None`` if unknown, as with the clocks
             of two machines.
@@ -264,17 +264,36 @@ class RunResult:
     end_s: float | None = None
 
 
+class Origin(StrEnum):
+    """Where the configuration of a trial came from."""
+
+    BASELINE = "baseline"
+    USER = "user"
+    ENUMERATED = "enumerated"
+    RANDOM = "random"
+    SAMPLER = "sampler"
+    ISOLATED = "isolated"
+    ABLATED = "ablated"
+    VERIFIED = "verified"
+
+
 @dataclass(frozen=True)
 class Trial:
     """One configuration of a campaign.
 
     Attributes:
-        origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+        origin: an ``Origin``, or the phase in whose blocks it first appeared.
     """
 
     number: int
     configuration: Configuration
     origin: str
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether it belongs to the search."""
+        others = (Origin.BASELINE, Origin.ABLATED, Origin.VERIFIED, *Phase)
+        return self.origin not in others
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ class Workload:
         """The most measurements of a run at each size, including those of parts or of pairs."""
         if self.operation is Operation.PAIRS:
             return self.ranks * (self.ranks - 1)
-        return 1 + _PARTS.get(self.operation, 0)
+        return 1 + _PART_COUNTS.get(self.operation, 0)
 
     def plain(self) -> dict[str, Any]:
         """Returns plain data, without default values."""
@@ -201,7 +201,7 @@ class Workload:
 
 
 #: The number of parts that the benchmark also measures by themselves, beside the whole.
-_PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 4}
+_PART_COUNTS = {Operation.MATRIX: 2, Operation.STRIPING: 4}
 
 
 def _without_defaults(plain: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:

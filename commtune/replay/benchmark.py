@@ -70,7 +70,7 @@ class ReplayBenchmark:
     grid: Grid
     seed: int = 1
     clock: VirtualClock = field(default_factory=VirtualClock)
-    simulated: bool = True
+    simulated = True
     _decks: dict[int, _Deck] = field(default_factory=dict, init=False, repr=False)
 
     @property

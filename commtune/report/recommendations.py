@@ -15,7 +15,6 @@ from commtune.model.conclusion import error_share
 from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.report.points import SizePoint
 from commtune.report.record import ReportedCampaign
-from commtune.tuner.execution.runner import is_searched
 from commtune.tuner.statistics.machine_states import ALL
 
 
@@ -178,7 +177,7 @@ def _timing(record: ReportedCampaign) -> str:
 
 def _candidates(record: ReportedCampaign) -> str:
     confirmed = record.conclusion.confirmed
-    tried = sum(is_searched(trial.origin) for trial in record.trials)
+    tried = sum(trial.is_searched for trial in record.trials)
     said = (
         f"The search tried {tried:,} configuration{'' if tried == 1 else 's'} besides the "
         "default. Its scores choose candidates and are reported nowhere as speedups: the best of "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from commtune.documents.nearest import find_nearest, quote_value
-from commtune.documents.quantities import parse_bytes, whole_number
+from commtune.documents.quantities import parse_bytes, read_truth, whole_number
 from commtune.documents.yaml_document import Document, Place
 from commtune.formatting import list_first
 from commtune.spaces.catalogue.checking import list_misspelled_names
@@ -35,7 +35,6 @@ _SPELLINGS = ("0/1", "n/y", "no/yes", "false/true", "off/on", "disable/enable")
 _WHERE = {"inside-node": "inside a node", "between-nodes": "between nodes", "both": ""}
 #: Libraries that send point-to-point messages for operations that they have no collective for.
 _SENDING = ("nccl", "rccl")
-_TRUE, _FALSE = ("1", "true", "yes", "on", "y"), ("0", "false", "no", "off", "n")
 _MOST_VALUES = 8  # of a range, where the space does not name its values
 
 _Allowed = dict[str, frozenset[Value]]
@@ -335,5 +334,5 @@ def _meets(need: Need, value: str | None) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    one, other = one.casefold(), other.casefold()
-    return one == other or any(one in words and other in words for words in (_TRUE, _FALSE))
+    truth = read_truth(one)
+    return one.casefold() == other.casefold() or (truth is not None and truth is read_truth(other))

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from threadpoolctl import threadpool_limits
 
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
-from commtune.model import DEFAULT, Configuration, Phase, Profile
+from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
-from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.confirmation.comparison import Comparison, Rules
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
     assign_sizes,
-    measure_spread,
+    measure_pair_noise,
 )
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
-from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
+from commtune.tuner.outcome.ranges import recommended_ranges
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.pooling import add_values
 from commtune.tuner.search.standings import Standing
-from commtune.tuner.search.strategies.strategy import Origin
 from commtune.tuner.statistics.evidence import list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
@@ -108,7 +107,7 @@ class Campaign:
             decision = stored
         comparison, decision = self._confirmation.confirm(decision)
         plan = self._confirmation.measured(decision)
-        rules = self._confirmation.rules(decision, len(decision.shares) - 1)
+        rules = Rules.of(self._plan, decision, len(decision.shares) - 1)
         detectable = detectable_gains(decision, comparison, rules)
         oversubscribed = self._session.is_oversubscribed()
         profiles, likely = list[Profile](), list[Profile]()
@@ -149,7 +148,7 @@ class Campaign:
         """Chooses candidates, ablates and simplifies them, and decides on their confirmation."""
         rest_s = self._rest_s()
         run_s = self._confirmation.typical_s()
-        spread = measure_spread(self._search.read_speedups(), self._plan.workload.sizes)
+        spread = measure_pair_noise(self._search.read_speedups(), self._plan.workload.sizes)
         winners: dict[Configuration, Standing] = {}
         ablation_runs = 0
         if not self._session.is_oversubscribed():
@@ -268,18 +267,14 @@ class Campaign:
         detectable: Mapping[int, float],
     ) -> tuple[list[Profile], list[Profile]]:
         """Makes profiles, after guard operations under what they recommend; then likely ones."""
-        ablations, simulated = decision.ablations, self.runner.batches.simulated
-        made = partial(
-            recommend_profiles,
+        ranges = recommended_ranges(plan, comparison)
+        changed = [r.configuration for r in ranges if not r.configuration.is_default]
+        maker = ProfileMaker(
             plan,
             comparison,
-            ablations=ablations,
-            detectable=detectable,
-            simulated=simulated,
+            self._confirmation.guard(decision, list(dict.fromkeys(changed))),
+            decision.ablations,
+            detectable,
+            self.runner.batches.simulated,
         )
-        changed = [p.configuration for p in made({}) if not p.configuration.is_default]
-        profiles = made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
-        likely = list_likely_profiles(
-            plan, comparison, profiles, ablations=ablations, simulated=simulated
-        )
-        return profiles, likely
+        return maker.recommend(), maker.list_likely()

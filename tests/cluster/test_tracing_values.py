@@ -32,6 +32,7 @@ def _integer(value: str) -> dict[str, Any]:
         ("", _integer("3"), None),
         ("yes", _integer("1"), True),
         ("no", _integer("1"), False),
+        ("disable", _integer("1"), False),
         ("yes", _integer("7"), None),
         ("true", _TRUTH, True),
         ("yes", _TRUTH, True),

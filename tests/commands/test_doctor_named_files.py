@@ -104,7 +104,14 @@ def test_a_file_without_permission(open_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [("0", "is 0"), ("false", "is false"), (None, "is not set")]
+    ("value", "words"),
+    [
+        ("0", "is 0"),
+        ("false", "is false"),
+        ("on", "is on"),
+        ("TRUE", "is TRUE"),
+        (None, "is not set"),
+    ],
 )
 def test_rules_that_are_switched_off(tmp_path: Path, value: str | None, words: str) -> None:
     load = written(tmp_path, "openmpi-rules")

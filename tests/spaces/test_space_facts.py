@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import pytest
 
@@ -13,6 +14,7 @@ from commtune.spaces.catalogue.loading import load_catalogue
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import build_space, load_space
 from commtune.spaces.parameter import Risk, Size
+from commtune.spaces.schema import BoolParameter
 from commtune.spaces.space import Space
 from commtune.spaces.version_filter import cut_space_to_versions
 
@@ -61,6 +63,18 @@ def test_needs_become_conditions() -> None:
     assert alone.line == 6
     pinned = space_of(sockets, "pin: {NCCL_SOCKET_NTHREADS: 4}\n")
     assert not pinned.check({"NCCL_NSOCKS_PERTHREAD": "4"})
+
+
+@pytest.mark.parametrize("spelling", get_args(BoolParameter.model_fields["spelling"].annotation))
+def test_a_need_is_met_in_any_spelling(spelling: str) -> None:
+    written = (
+        "space: 1\nname: x\nlibrary: intel-mpi\nfacts: [intel-mpi]\nparameters:\n"
+        f"  - {{name: I_MPI_ASYNC_PROGRESS, kind: bool, spelling: {spelling}}}\n"
+        "  - {name: I_MPI_ASYNC_PROGRESS_THREADS, kind: integer, values: [1, 2]}\n"
+    )
+    space = build_space(parse_document(written, error_class=SpaceError))
+    (clause,) = space.left_out["I_MPI_ASYNC_PROGRESS_THREADS"].when
+    assert clause.allowed == {"I_MPI_ASYNC_PROGRESS": {spelling.split("/")[1]}}
 
 
 def test_unknown_names_and_catalogues() -> None:

@@ -20,6 +20,7 @@ from commtune.formatting import format_count, format_ranks, format_wall_time
 from commtune.model import (
     DEFAULT,
     MpiInstallation,
+    Origin,
     Phase,
     Profile,
     Strength,
@@ -296,7 +297,7 @@ def _measure(
         )  # fmt: skip
         runner.recover()
         runner.load()
-        runner.new_trial(DEFAULT, "baseline")
+        runner.new_trial(DEFAULT, Origin.BASELINE)
         session = Session(runner.plan, runner, reporter)
         phase = VerifyPhase(session, task.claim, known, time_s)
         reporter.say(_outlook(task, phase))
@@ -334,10 +335,10 @@ def _with_time_limit(plan: Plan, known: Evidence) -> Plan:
 
 def _outlook(task: _Task, phase: VerifyPhase) -> str:
     workload = task.plan.workload
-    expected_s = 2 * phase.planned * phase.run_s()
+    expected_s = 2 * phase.planned_at_first * phase.run_s()
     return (
         f"{task.profile}: {workload.operation}, "
         f"{format_ranks(workload.ranks, workload.nodes)}, "
-        f"{format_count(len(task.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
-        f"{format_wall_time(expected_s)}, fewer if the answer is clear earlier"
+        f"{format_count(len(task.claim.sizes), 'size')}; {phase.planned_at_first} blocks of "
+        f"2 runs, about {format_wall_time(expected_s)}, fewer if the answer is clear earlier"
     )

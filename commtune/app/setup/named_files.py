@@ -112,7 +112,8 @@ _NAMED = (
     _Named("NCCL_TUNER_CONFIG_FILE", "is left out with a line in NCCL's log", _find_row_fault),
     _Named("NCCL_CONF_FILE", _SILENT),
 )
-_TRUE = frozenset({"1", "true", "yes", "t", "y", "enabled", "on"})
+#: What Open MPI reads as true. It takes TRUE, on and enable for false.
+_TRUE = frozenset({"1", "true", "yes", "t", "y", "enabled"})
 
 
 def check_named_files(
@@ -141,7 +142,7 @@ def _check(
         right = Changes({named.variable: str(file.absolute())})
         yield _warn(f"{named.variable}={value} is read from the folder of each process", right)
     for name, wanted in named.switches.items():
-        if environment.get(name, "").lower() not in _TRUE:
+        if environment.get(name) not in _TRUE:
             now = f"is {environment[name]}" if name in environment else "is not set"
             keep = Changes({named.variable: value, name: wanted})
             yield _warn(f"{named.variable}={value} is not read: {name} {now}", keep)

@@ -52,8 +52,8 @@ class BlockJobs:
     most_in_flight: int = 4  # jobs that may be in the queue at the same time
     #: Seconds between two looks at the jobs' files; ``monitor`` decides when to poll the queue.
     file_poll_s: float = 1.0
-    simulated: bool = False
-    is_detached: bool = True
+    simulated = False
+    is_detached = True
     alive: Callable[[], None] = lambda: None  # called now and then while waiting
     #: clock, sleep: seconds since 1970, and a wait of some seconds.
     clock: Callable[[], float] = time.time

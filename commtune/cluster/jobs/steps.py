@@ -91,7 +91,7 @@ class Steps:
     say: Callable[[str], None] = lambda _: None  # tells a person
     #: The aggressor that ``inner`` has beside each run, on the nodes after those of the run.
     aggressor: AggressorLaunch | None = None
-    simulated: bool = False
+    simulated = False
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 

@@ -39,13 +39,13 @@ _HERE = (
 class LocalBenchmark:
     """Implements ``tuner.ports.Benchmark`` by child processes."""
 
+    simulated = False
     mpi: model.MpiInstallation
     program: Program
     environment: Mapping[str, str]  # variables of every run, which configurations override
     #: Names of all variables of the space, whose values on each rank are checked.
     watched: Sequence[str]
     folder: Path  # of the record files, one for each run, named by its identifier
-    simulated: bool = False
     #: Starts the ranks; ``None`` starts them on this machine.
     launcher: Launcher | None = None
     #: Makes runs of the search; ``None`` gives each a launch of its own. Its creator closes it.

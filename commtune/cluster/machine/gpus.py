@@ -13,7 +13,7 @@ from typing import Any
 from commtune import process
 from commtune.errors import MissingComponent, UserError
 from commtune.systems.detection.seen import SeenGpus
-from commtune.systems.nominal.fabric import Fabric, fabric_of_ranks, normalise_address
+from commtune.systems.nominal.fabric import NVLINKS, Fabric, fabric_of_ranks, normalise_address
 
 _LIMIT_S = 20.0
 _KFD = "sys/class/kfd/kfd/topology/nodes"
@@ -140,8 +140,6 @@ _XGMI, _DIRECT = "11", 15
 #: Heap types of memory banks on the GPU.
 _FRAME_BUFFERS = ("1", "2")
 _NEAR_ENOUGH = 0.08
-#: Nominal bandwidths of NVLinks, bytes per second in one direction.
-_NVLINKS = (20e9, 25e9, 50e9)
 
 
 @dataclass(frozen=True)
@@ -269,7 +267,7 @@ def _bundle(to: str, links: int, speed: float, pci: str = "") -> dict[str, Any]:
 def _nominal(speeds: Sequence[float]) -> float:
     """Returns a link's nominal speed; drivers report the raw rate (26.6 GB/s for 25)."""
     slowest = min(speeds, default=0.0)
-    fits = (sold for sold in _NVLINKS if 0 <= slowest - sold <= _NEAR_ENOUGH * sold)
+    fits = (sold for sold in NVLINKS.values() if 0 <= slowest - sold <= _NEAR_ENOUGH * sold)
     return next(fits, slowest)
 
 

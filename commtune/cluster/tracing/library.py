@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from commtune.documents.quantities import read_truth
 from commtune.model import Configuration, Operation
 from commtune.tuner.effective.settings import Setting, Told
 
@@ -133,8 +134,6 @@ def differing_controls(ranks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(name for name in first for other in others if other.get(name) != first[name])
 
 
-_YES = frozenset({"1", "true", "yes", "on", "t", "y", "enabled"})
-_NO = frozenset({"0", "false", "no", "off", "f", "n", "disabled"})
 _SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
@@ -165,16 +164,11 @@ def _same_word(asked: str, control: Mapping[str, Any]) -> bool | None:
     word = str(control.get("word", "")).lower()
     if asked.lower() in words:
         return asked.lower() == word
-    truth = _truth(asked)
+    truth = read_truth(asked)
     if truth is not None and _number(asked, suffixes=True) is None:
-        held = _truth(word) if words else _truth(str(control["value"]))
+        held = read_truth(word if words else str(control["value"]))
         return None if held is None else held == truth
     return None
-
-
-def _truth(text: str) -> bool | None:
-    word = text.strip().lower()
-    return True if word in _YES else False if word in _NO else None
 
 
 def _same_number(asked: str, value: str, *, suffixes: bool) -> bool | None:

@@ -13,7 +13,7 @@ from commtune import wording
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption
-from commtune.model import Backend, Estimand
+from commtune.model import LEVEL, Backend, Estimand
 
 if TYPE_CHECKING:
     from commtune.app.measure import comparison
@@ -29,8 +29,6 @@ _OF_THE_RUNS = (
     "lost",
     "failures",
 )
-#: What is said of a whole comparison; rows of one machine state have intervals of their own.
-_LEVEL = 0.95
 
 
 def compare_command(
@@ -113,7 +111,7 @@ def _row(difference: comparison.Difference) -> dict[str, str]:
         "machine state": "" if is_overall else difference.speed,
         "A": text.format_duration(difference.a_s),
         "B": text.format_duration(difference.b_s),
-        f"A / B, {wording.format_simultaneous(_LEVEL)}": speedup,
+        f"A / B, {wording.format_simultaneous(LEVEL)}": speedup,
         # One machine state by itself is not corrected for: no claim is made from it.
         "finding": _row_verdict(difference) if is_overall else "",
     }
@@ -137,7 +135,7 @@ def _remarks(found: comparison.PairwiseResult) -> list[str]:
         times = text.describe_estimand(found.estimand)
         said.append(f"A / B is the ratio of {times}, as in the profile's campaign")
     if any(difference.speed != "all" for difference in found.differences):
-        said.append(text.each_by_itself(_LEVEL))
+        said.append(text.each_by_itself(LEVEL))
     if found.oversubscribed:
         said.append("more ranks than cores: these times say nothing about a machine with enough")
     if limits := found.speeds.thresholds_s:

@@ -222,7 +222,7 @@ _PCI = re.compile(r"([0-9a-f]+):([0-9a-f]{2}):([0-9a-f]{2})\.[0-9a-f]\Z", re.IGN
 #: Nominal bytes per second of one NVLink in one direction, by version: NVIDIA's figures for P100
 #: (4 links, 160 GB/s both ways), V100 (6, 300), A100 (12, 600), H100 (18, 900), B200 (18, 1800).
 #: Drivers report the raw signalling rate (26.6 GB/s for 4.0), which is more.
-_NVLINK = {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9}
+NVLINKS = {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9}
 
 
 def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
@@ -282,7 +282,7 @@ def _driver_links(gpu: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
     for bundle in gpu.get("links") or ():
         peer = _peer(bundle)
         count = int(bundle.get("links") or 0)
-        known = _NVLINK.get(str(bundle.get("version") or "").split(".")[0])
+        known = NVLINKS.get(str(bundle.get("version") or "").split(".")[0])
         bandwidth = known or float(bundle.get("link_Bps") or 0)
         if peer is None or count < 1 or bandwidth <= 0:
             continue

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
@@ -35,7 +36,7 @@ from commtune.tuner.ablation.effects import (
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session
 from commtune.tuner.search.standings import Standing
-from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
+from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: The most blocks that compare the smaller configuration.
@@ -346,19 +347,15 @@ class AblationPhase:
         if not self._timer.fits(self._session.width * (len(arms) + 1)):
             self._is_spent = True
             return
-
-        def order() -> Sequence[Configuration]:
-            return block_order(arms, self._runner.order_seed, self._runner.blocks)
-
         before = self._runner.blocks
-        wanted = repeat_blocks(self._session.width, order)
+        wanted = repeat_blocks(self._session.width, partial(self._session.order_block, arms))
         Dispatch(self._session, wanted, Phase.ABLATE, self._timer).run()
         self._is_spent = self._runner.blocks == before
 
     def _blocks(self) -> Blocks:
         runs = self._runner.evidence.of(Phase.ABLATE)
         if len(runs) != self._read:
-            self._whole = whole_blocks(runs, self._runner.plans)
+            self._whole = self._session.blocks_since(0, Phase.ABLATE)
             self._read = len(runs)
             self._found = {}
         return self._whole

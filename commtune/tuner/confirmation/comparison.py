@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist, geometric_mean
 
+from commtune.campaign.plan import Plan
 from commtune.model import (
     DEFAULT,
     FEWEST_PAIRS,
@@ -22,6 +23,7 @@ from commtune.model import (
     PointEvidence,
     Verdict,
 )
+from commtune.model.conclusion import Decision
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -96,10 +98,28 @@ class Rules:
     spread: float = SESSION_SPREAD
     estimand: Estimand = Estimand.MEDIAN
 
+    @classmethod
+    def of(cls, plan: Plan, decision: Decision, look: int) -> Rules:
+        """Returns the rules of a look (its number, from 0)."""
+        named = plan.workload.sizes
+        return cls(
+            level=plan.level,
+            minimum_gain=plan.minimum_gain,
+            tolerance=plan.tolerance,
+            comparisons=sum(len(decision.sizes_of(one, named)) for one in decision.candidates),
+            share=decision.shares[look],
+            spread=decision.session_spread,
+            estimand=plan.estimand,
+        )
+
     @property
     def interval_level(self) -> float:
         """The level of each interval, by Bonferroni's correction."""
         return corrected_level(1 - (1 - self.level) * self.share, self.comparisons)
+
+    def estimate(self, strata: Sequence[Pairs]) -> Estimate | None:
+        """Estimates the log ratio over machine states; ``None`` for too few pairs."""
+        return estimate_pairs(strata, self.estimand, self.spread)
 
 
 def compare_candidate(
@@ -120,8 +140,9 @@ def compare_candidate(
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
     for size, parts in pairs.items():
-        estimates[size] = estimate_pairs([*parts.values()], rules.estimand, rules.spread)
-        points += _points(operation, size, parts, estimates[size], rules)
+        estimates[size] = rules.estimate([*parts.values()])
+        states = intervals_by_state(parts, estimates[size], rules)
+        points += _points(operation, size, [*states], rules)
     failures = count_failures(blocks, candidate)
     if failures.is_worse:
         withheld = {Verdict.FASTER: Verdict.UNDECIDED}
@@ -166,42 +187,50 @@ def _measure_tails(
     return {size: measure_tail(parts) for size, parts in strata.items()}
 
 
+def intervals_by_state(
+    parts: Mapping[str, Pairs], overall: Estimate | None, rules: Rules
+) -> Iterator[tuple[str, Pairs, Interval]]:
+    """Yields the pairs and the interval of a size over all machine states, then in each.
+
+    Nothing is claimed from one state, so the level of its interval is not corrected. Of too few
+    pairs for an estimate, the interval has just the ratio.
+
+    Args:
+        parts: pairs by machine state, at least one.
+        overall: the estimate from all of them.
+    """
+    states = [(ALL, join_pairs([*parts.values()]), overall, rules.interval_level)]
+    for speed, pairs in sorted(parts.items()):
+        if speed != ALL:
+            states.append((speed, pairs, rules.estimate([pairs]), rules.level))
+    for speed, pairs, found, level in states:
+        interval = interval_of_ratio(found, level, len(pairs))
+        yield speed, pairs, interval if found else replace(interval, ratio=pairs.ratio)
+
+
 def _points(
     operation: str,
     size: int,
-    parts: Mapping[str, Pairs],
-    estimate: Estimate | None,
+    states: Sequence[tuple[str, Pairs, Interval]],
     rules: Rules,
 ) -> list[PointEvidence]:
-    together = join_pairs([*parts.values()])
-    gain = _interval(estimate, together, rules.interval_level)
-    by_speed = [
-        _point(operation, size, speed, found, len(found) / len(together), rules)
-        for speed, found in sorted(parts.items())
-        if speed != ALL
-    ]
-    said = judge_interval(gain, rules.minimum_gain)
-    if said is Verdict.FASTER and any(_contradicts(point, rules) for point in by_speed):
-        said = Verdict.UNDECIDED
-    middle_s = together.middle_s(rules.estimand)
-    return [PointEvidence(operation, size, ALL, *middle_s, gain, said), *by_speed]
-
-
-def _point(
-    operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
-) -> PointEvidence:
-    """Describes one machine state, with an interval by itself, from which nothing is claimed."""
-    estimate = estimate_pairs([found], rules.estimand, rules.spread)
-    gain = _interval(estimate, found, rules.level)
-    said = judge_interval(gain, rules.minimum_gain)
-    middle_s = found.middle_s(rules.estimand)
-    return PointEvidence(operation, size, speed, *middle_s, gain, said, share)
-
-
-def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
-    """Returns the interval of a ratio, or just the ratio of too few pairs for an estimate."""
-    gain = interval_of_ratio(found, level, len(of))
-    return gain if found is not None else replace(gain, ratio=of.ratio)
+    count = len(states[0][1])
+    overall, *by_state = (
+        PointEvidence(
+            operation,
+            size,
+            speed,
+            *pairs.middle_s(rules.estimand),
+            gain,
+            judge_interval(gain, rules.minimum_gain),
+            len(pairs) / count,
+        )
+        for speed, pairs, gain in states
+    )
+    is_vetoed = any(_contradicts(point, rules) for point in by_state)
+    if overall.verdict is Verdict.FASTER and is_vetoed:
+        overall = replace(overall, verdict=Verdict.UNDECIDED)
+    return [overall, *by_state]
 
 
 def _contradicts(point: PointEvidence, rules: Rules) -> bool:

@@ -25,14 +25,10 @@ from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
     GUARD_BLOCKS,
     MOST_EXTENSION,
-    Blocks,
-    block_order,
     complete_blocks,
     lacks_pairs,
     planned_blocks,
-    whole_blocks,
 )
-from commtune.tuner.statistics.evidence import select_operation
 
 #: The share by which the budget may be overdrawn for a machine state that lacks pairs.
 _OVERDRAFT = 0.2
@@ -171,7 +167,8 @@ class ConfirmationPhase:
 
         def next_block() -> Sequence[Configuration] | None:
             of_each = [
-                self._blocks_since(first, phase, operation) for operation in workload.operations
+                self._session.blocks_since(first, phase, operation)
+                for operation in workload.operations
             ]
             blocks = min(of_each, key=lambda some: complete_blocks(some, candidates))
             made = complete_blocks(blocks, candidates)
@@ -186,7 +183,7 @@ class ConfirmationPhase:
                 and lacks_pairs(blocks, candidates, runner.evidence.speeds())
             ):
                 return None
-            return block_order(candidates, runner.order_seed, runner.blocks)
+            return self._session.order_block(candidates)
 
         if candidates:
             Dispatch(self._session, next_block, phase, timer, workload=workload).run()
@@ -194,11 +191,11 @@ class ConfirmationPhase:
     def _take_look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
         """Looks at the blocks: stops candidates, and plans the blocks of the others."""
         operation = self._plan.workload.operation
-        blocks = self._blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        blocks = self._session.blocks_since(decision.first_block, Phase.CONFIRM)
         still = decision.open()
         made = complete_blocks(blocks, still)
-        rules = self.rules(decision, len(decision.looks))
-        final = self.rules(decision, len(decision.shares) - 1)
+        rules = Rules.of(self._plan, decision, len(decision.looks))
+        final = Rules.of(self._plan, decision, len(decision.shares) - 1)
         speeds = self._runner.evidence.speeds(anew=True)
         sizes = {c: decision.sizes_of(c, self._plan.workload.sizes) for c in still}
         found = {
@@ -237,39 +234,19 @@ class ConfirmationPhase:
         sizes = decision.with_between(workload.sizes)
         return replace(self._plan, workload=replace(workload, sizes=sizes))
 
-    def rules(self, decision: Decision, look: int) -> Rules:
-        """Returns the rules of a look (its number, from 0)."""
-        return Rules(
-            level=self._plan.level,
-            minimum_gain=self._plan.minimum_gain,
-            tolerance=self._plan.tolerance,
-            comparisons=sum(
-                len(decision.sizes_of(one, self._plan.workload.sizes))
-                for one in decision.candidates
-            ),
-            share=decision.shares[look],
-            spread=decision.session_spread,
-            estimand=self._plan.estimand,
-        )
-
     def comparison(self, decision: Decision) -> Comparison:
         """Compares all candidates, each with the rules of the look that stopped it."""
         operation = self._plan.workload.operation
         found: dict[Configuration, Compared] = {}
-        blocks = self._blocks_since(decision.first_block, Phase.CONFIRM, operation)
+        blocks = self._session.blocks_since(decision.first_block, Phase.CONFIRM)
         speeds = self._runner.evidence.speeds(anew=True)
         for place, candidate in enumerate(decision.candidates):
             look, why = decision.stop_of(place) or (len(decision.shares) - 1, "budget")
-            rules = self.rules(decision, look)
+            rules = Rules.of(self._plan, decision, look)
             sizes = decision.sizes_of(candidate, self._plan.workload.sizes)
             compared = compare_candidate(blocks, candidate, str(operation), speeds, rules, sizes)
             found[candidate] = replace(compared, stopped=why)
         return found
-
-    def _blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
-        """Returns the whole blocks of a phase from a number on."""
-        runs = (run for run in self._runner.evidence.of(phase) if run.block >= first)
-        return whole_blocks(select_operation(runs, str(operation)), self._runner.plans)
 
     def guard(
         self, decision: Decision, recommended: Sequence[Configuration]
@@ -284,9 +261,9 @@ class ConfirmationPhase:
                 decision, recommended, Phase.GUARD, workload, GUARD_BLOCKS, timer, last=False
             )
         comparisons = len(recommended) * len(self._plan.workload.sizes)
-        rules = replace(self.rules(decision, 0), comparisons=comparisons, share=1.0)
+        rules = replace(Rules.of(self._plan, decision, 0), comparisons=comparisons, share=1.0)
         for operation in self._plan.guards:
-            blocks = self._blocks_since(decision.first_block, Phase.GUARD, operation)
+            blocks = self._session.blocks_since(decision.first_block, Phase.GUARD, operation)
             speeds = self._runner.evidence.speeds(anew=True)
             for configuration in recommended:
                 one = compare_candidate(blocks, configuration, str(operation), speeds, rules)
@@ -299,7 +276,7 @@ class ConfirmationPhase:
         """Lists workloads for guards that lack blocks: one for all where the benchmark can."""
         first, phase = decision.first_block, Phase.GUARD
         made = {
-            guard: complete_blocks(self._blocks_since(first, phase, guard), recommended)
+            guard: complete_blocks(self._session.blocks_since(first, phase, guard), recommended)
             for guard in self._plan.guards
         }
         lacking = [guard for guard in self._plan.guards if made[guard] < GUARD_BLOCKS]

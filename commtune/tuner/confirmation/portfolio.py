@@ -65,7 +65,7 @@ class Portfolio(NamedTuple):
     ablation_runs: int
 
 
-def measure_spread(
+def measure_pair_noise(
     runs: Sequence[tuple[Configuration, Speedups]], sizes: Sequence[int]
 ) -> dict[int, float]:
     """Estimates the standard deviation of a pair's log ratio by size (bytes).
@@ -129,9 +129,9 @@ class Prospects:
             blocks = runs // (len(chosen) + 2)
             if blocks < FEWEST_BLOCKS:
                 break
-            others = [n for n in range(count, len(self.standings)) if n not in chosen]
-            sums = {n: self._expect_sum([*chosen, n], blocks) for n in others}
-            best = max(others, key=lambda n: sums[n])
+            worth = self._estimate_worth(blocks)
+            sums = np.maximum(worth, worth[chosen].max(axis=0)).sum(axis=1)
+            best = int(np.argmax(sums))  # none that is chosen: those add nothing
             if sums[best] <= (1 + _WORTH_A_RUN) * expected:
                 break
             chosen.append(best)

@@ -24,12 +24,14 @@ from commtune.model import (
     BlockPlan,
     Configuration,
     Execution,
+    Origin,
     Outcome,
     Phase,
     Run,
     RunRequest,
     RunResult,
     Timing,
+    Trial,
     Workload,
 )
 from commtune.tuner.execution.local_batches import LocalBatches
@@ -45,12 +47,11 @@ _FIRST_FACTOR, _FIRST_LIMIT_S = 3.0, 60.0
 #: The number of runs of the default that the time limit follows from.
 _LIMIT_RUNS = 4
 #: The origin of configurations that first appear in a planned block, if it isn't the phase.
-_ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "verified"}
+_ORIGINS = {Phase.ABLATE: Origin.ABLATED, Phase.VERIFY: Origin.VERIFIED}
 #: Lost blocks in a row (by dead nodes, say) after which the campaign stops.
 _MOST_LOST = 5
 #: The trial number of a trace, which is no trial: only what the library said is stored.
 _NO_TRIAL = -1
-_BASELINE = "baseline"
 _DOCTOR = "run 'commtune doctor'"
 _BENCH = "try 'commtune bench' with the same workload; it shows the whole output"
 _TOO_SLOW = "stop what else uses the cores, or set 'run_time_limit' in the campaign file"
@@ -153,7 +154,7 @@ class Runner:
         """Reads what earlier sessions stored."""
         for trial in self.store.trials(self.campaign_id):
             self.trials[trial.configuration] = trial.number
-            self.searched += is_searched(trial.origin)
+            self.searched += trial.is_searched
         self.plans = {plan.number: plan for plan in self.store.blocks(self.campaign_id)}
         self.blocks = max([self.blocks, *(number + 1 for number in self.plans)])
         for run in self.store.runs(self.campaign_id):
@@ -206,10 +207,10 @@ class Runner:
     def new_trial(self, configuration: Configuration, origin: str) -> None:
         """Stores the trial of a configuration, if it is new."""
         if configuration not in self.trials:
-            number = len(self.trials)
-            self.store.add_trial(self.campaign_id, number, configuration, origin)
-            self.trials[configuration] = number
-            self.searched += is_searched(origin)
+            trial = Trial(len(self.trials), configuration, origin)
+            self.store.add_trial(self.campaign_id, trial.number, configuration, origin)
+            self.trials[configuration] = trial.number
+            self.searched += trial.is_searched
 
     def new_block(self) -> int:
         """Returns the number of a new block."""
@@ -392,8 +393,3 @@ def first_limit(workload: Workload, timing: Timing) -> float:
 def time_limit(walls_s: Sequence[float], first_s: float = _FIRST_LIMIT_S) -> float:
     """Returns the wall seconds that a run may take, given those of others; else ``first_s``."""
     return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else first_s
-
-
-def is_searched(origin: str) -> bool:
-    """Whether a trial belongs to the search, by the origin of its configuration."""
-    return origin not in (_BASELINE, *_ORIGINS.values(), *Phase)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commtune.campaign.plan import Plan
 from commtune.model import (
     Configuration,
     Execution,
+    Operation,
     Outcome,
     Phase,
     PointEvidence,
@@ -20,7 +21,8 @@ from commtune.model import (
 )
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
-from commtune.tuner.statistics.evidence import is_disturbed
+from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
+from commtune.tuner.statistics.evidence import is_disturbed, select_operation
 from commtune.tuner.statistics.machine_states import ALL
 
 #: The most re-runs of one place in a block; and of the campaign, ten plus a share of its runs.
@@ -94,6 +96,16 @@ class Session:
     def width(self) -> int:
         """The number of blocks that can be under way at the same time."""
         return self.runner.batches.most_in_flight
+
+    def order_block(self, candidates: Sequence[Configuration]) -> list[Configuration]:
+        """Returns the order of the default and the candidates in the next block."""
+        return block_order(candidates, self.runner.order_seed, self.runner.blocks)
+
+    def blocks_since(self, first: int, phase: Phase, operation: Operation | None = None) -> Blocks:
+        """Returns whole blocks of a phase from a number on, by default of the tuned operation."""
+        runs = (run for run in self.runner.evidence.of(phase) if run.block >= first)
+        wanted = str(operation or self.plan.workload.operation)
+        return whole_blocks(select_operation(runs, wanted), self.runner.plans)
 
     def add_confirmed(self, points: Iterable[PointEvidence]) -> None:
         """Adds the points of a candidate that stopped."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from commtune import formatting
@@ -27,11 +27,11 @@ from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.outcome.ranges import (
     Range,
-    best_single,
     find_ranges,
     list_open_points,
     overall_of,
     range_boundaries,
+    recommended_ranges,
 )
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -42,118 +42,88 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.tails import SLOW, FailedLaunches, Tail
 
-_Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
-
-def recommend_profiles(
-    plan: Plan,
-    comparison: Comparison,
-    guards: _Guards,
-    *,
-    ablations: Sequence[Ablation] = (),
-    detectable: Mapping[int, float] | None = None,
-    simulated: bool = False,
-) -> list[Profile]:
+@dataclass(frozen=True)
+class ProfileMaker:
     """Makes the profiles that the evidence supports.
 
-    One for each range of neighbouring sizes that share a configuration (or the default), and one
-    environment for all sizes, if one is faster somewhere and nowhere slower than the tolerance.
-
-    Args:
+    Attributes:
         guards: evidence for guard operations, by configuration.
         detectable: by size (bytes), the gain that would have been found in 9 of 10 cases.
         simulated: whether runs were made up or played back.
     """
-    cut = find_ranges(plan, comparison)
-    boundaries = range_boundaries(cut, comparison)
-    whole = best_single(plan, comparison)
-    if whole is not None and len(cut) > 1:
-        cut = [*cut, Range(whole, tuple(sorted(plan.workload.sizes)))]
-    return [
-        _profile(
-            plan, comparison, part, guards, ablations, boundaries, detectable or {}, simulated
+
+    plan: Plan
+    comparison: Comparison
+    guards: Mapping[Configuration, tuple[PointEvidence, ...]] = field(default_factory=dict)
+    ablations: Sequence[Ablation] = ()
+    detectable: Mapping[int, float] = field(default_factory=dict)
+    simulated: bool = False
+
+    def recommend(self) -> list[Profile]:
+        """Makes a profile of each recommended range, also where the default stays."""
+        ranges = recommended_ranges(self.plan, self.comparison)
+        cut = [part for part in ranges if len(part.sizes) < len(self.plan.workload.sizes)]
+        boundaries = range_boundaries(cut, self.comparison)
+        return [self._make(part, boundaries) for part in ranges]
+
+    def list_likely(self) -> list[Profile]:
+        """Makes profiles of speedups that are likely, but not claimed, at sizes of the default.
+
+        They are never recommended.
+        """
+        kept = find_ranges(self.plan, self.comparison)
+        sizes = [size for part in kept if part.configuration.is_default for size in part.sizes]
+        found = []
+        for part in find_likely_ranges(sizes, self.plan, self.comparison):
+            made = self._make(part)
+            likely = describe_likely_gains(part.sizes, self.plan, self.comparison)
+            note = "; ".join(said for said in (likely, made.note) if said)
+            name = f"{made.name}-likely"
+            found.append(replace(made, name=name, verdict=Verdict.LIKELY, note=note))
+        return found
+
+    def _make(self, part: Range, boundaries: Sequence[RangeBoundary] = ()) -> Profile:
+        plan, comparison, configuration = self.plan, self.comparison, part.configuration
+        low, high = min(part.sizes), max(part.sizes)
+        points = _evidence(comparison, part)
+        is_whole = len(part.sizes) == len(plan.workload.sizes) and bool(boundaries)
+        made = Profile(
+            name=ALL_SIZES if is_whole else f"{plan.workload.operation}-{low}-{high}",
+            operation=str(plan.workload.operation),
+            backend=plan.workload.backend,
+            ranks=plan.workload.ranks,
+            nodes=plan.workload.nodes,
+            bytes_low=low,
+            bytes_high=high,
+            configuration=configuration,
+            verdict=_verdict(part, comparison),
+            points=points,
+            guards=self.guards.get(configuration, ()),
+            level=_level(plan, comparison, configuration),
+            minimum_gain=plan.minimum_gain,
+            note=_note(part, points, plan, comparison, self.detectable),
+            conditions=_conditions(plan),
+            simulated=self.simulated,
+            contributions=_contributions(configuration, self.ablations),
+            boundaries=tuple(
+                boundary
+                for boundary in boundaries
+                if is_whole or boundary.below == high or boundary.above == low
+            ),
         )
-        for part in cut
-    ]
-
-
-def list_likely_profiles(
-    plan: Plan,
-    comparison: Comparison,
-    recommended: Sequence[Profile] = (),
-    *,
-    ablations: Sequence[Ablation] = (),
-    simulated: bool = False,
-) -> list[Profile]:
-    """Makes profiles of speedups that are likely, but not claimed, at sizes of the default.
-
-    They are never recommended.
-
-    Args:
-        recommended: profiles under whose configurations guard operations were measured.
-    """
-    guards = {profile.configuration: profile.guards for profile in recommended}
-    kept = [part for part in find_ranges(plan, comparison) if part.configuration.is_default]
-    sizes = [size for part in kept for size in part.sizes]
-    found = []
-    for part in find_likely_ranges(sizes, plan, comparison):
-        made = _profile(plan, comparison, part, guards, ablations, (), {}, simulated)
-        likely = describe_likely_gains(part.sizes, plan, comparison)
-        note = "; ".join(said for said in (likely, made.note) if said)
-        name = f"{made.name}-likely"
-        found.append(replace(made, name=name, verdict=Verdict.LIKELY, note=note))
-    return found
-
-
-def _profile(
-    plan: Plan,
-    comparison: Comparison,
-    part: Range,
-    guards: _Guards,
-    ablations: Sequence[Ablation],
-    boundaries: Sequence[RangeBoundary],
-    detectable: Mapping[int, float],
-    simulated: bool,
-) -> Profile:
-    low, high = min(part.sizes), max(part.sizes)
-    points = _evidence(comparison, part)
-    is_whole = len(part.sizes) == len(plan.workload.sizes) and bool(boundaries)
-    made = Profile(
-        name=ALL_SIZES if is_whole else f"{plan.workload.operation}-{low}-{high}",
-        operation=str(plan.workload.operation),
-        backend=plan.workload.backend,
-        ranks=plan.workload.ranks,
-        nodes=plan.workload.nodes,
-        bytes_low=low,
-        bytes_high=high,
-        configuration=part.configuration,
-        verdict=_verdict(part, comparison),
-        points=points,
-        guards=guards.get(part.configuration, ()),
-        level=_level(plan, comparison, part.configuration),
-        minimum_gain=plan.minimum_gain,
-        note=_note(part, points, plan, comparison, detectable),
-        conditions=_conditions(plan),
-        simulated=simulated,
-        contributions=_contributions(part.configuration, ablations),
-        boundaries=tuple(
-            boundary
-            for boundary in boundaries
-            if is_whole or boundary.below == high or boundary.above == low
-        ),
-    )
-    if part.configuration.is_default:
-        return made
-    unproven = ", ".join(made.unproven_variables)
-    contribution = f"not shown to contribute: {unproven}" if unproven else ""
-    compared = comparison[part.configuration]
-    slow = describe_slow_runs(compared.tails, part.sizes)
-    mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
-    failed = describe_failures(compared.failures)
-    suspect = describe_suspect_speedups(points, part.sizes)
-    slower = describe_slower_medians(compared.median_ratios, part.sizes)
-    said = (suspect, mean, slower, failed, slow, contribution)
-    return replace(made, note="; ".join(filter(None, said)))
+        if configuration.is_default:
+            return made
+        unproven = ", ".join(made.unproven_variables)
+        contribution = f"not shown to contribute: {unproven}" if unproven else ""
+        compared = comparison[configuration]
+        slow = describe_slow_runs(compared.tails, part.sizes)
+        mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
+        failed = describe_failures(compared.failures)
+        suspect = describe_suspect_speedups(points, part.sizes)
+        slower = describe_slower_medians(compared.median_ratios, part.sizes)
+        said = (suspect, mean, slower, failed, slow, contribution)
+        return replace(made, note="; ".join(filter(None, said)))
 
 
 def _contributions(

@@ -78,6 +78,18 @@ def find_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
     return best[-1][2]
 
 
+def recommended_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
+    """Finds the ranges that get a profile: those of sizes, then one for all if there are several.
+
+    There is one for all if one configuration is faster somewhere, and nowhere slower than the
+    tolerance.
+    """
+    cut, whole = find_ranges(plan, comparison), best_single(plan, comparison)
+    if whole is not None and len(cut) > 1:
+        cut.append(Range(whole, tuple(sorted(plan.workload.sizes))))
+    return cut
+
+
 def _usable(
     good: Sequence[set[Configuration]],
     sizes: Sequence[int],

@@ -12,7 +12,7 @@ from itertools import takewhile
 import numpy as np
 
 from commtune.formatting import format_count
-from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
+from commtune.model import DEFAULT, Configuration, Origin, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.machine_faults import blames_machine
 from commtune.tuner.execution.session import Session
@@ -23,8 +23,7 @@ from commtune.tuner.search.proposals import Item, Search
 from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import SpeedupReader, Speedups, Standing
 from commtune.tuner.search.strategies import make_strategy
-from commtune.tuner.search.strategies.strategy import Origin, Proposal
-from commtune.tuner.statistics.blocks import block_order
+from commtune.tuner.search.strategies.strategy import Proposal
 
 #: Runs of a block, one of them of the default, at a random place.
 _SEARCH_BLOCK = 8
@@ -153,8 +152,7 @@ class SearchPhase:
             for configuration in untried:
                 self._runner.new_trial(configuration, Origin.USER)
                 self._search.remember(configuration)
-            seed, blocks = self._runner.order_seed, self._runner.blocks
-            self._dispatch(repeat_blocks(1, partial(block_order, untried, seed, blocks)))
+            self._dispatch(repeat_blocks(1, partial(self._session.order_block, untried)))
 
     def _new_search(self) -> Search:
         # A resumed campaign must not propose the same random numbers again.
@@ -315,7 +313,7 @@ class SearchPhase:
             finalists = self._finalists() if self._timer.left() > 0 else []
             if not finalists:
                 return self._new_block()
-            order = block_order(finalists, self._runner.order_seed, self._runner.blocks)
+            order = self._session.order_block(finalists)
             return takewhile(lambda _: self._timer.left() > 0, order)
 
         self._dispatch(next_block)

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from commtune.model import DEFAULT, Configuration
+from commtune.model import DEFAULT, Configuration, Origin
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.standings import Speedups
-from commtune.tuner.search.strategies.strategy import Origin, Proposal, Strategy, active_values
+from commtune.tuner.search.strategies.strategy import Proposal, Strategy, active_values
 
 #: The latest failures that ``rebuild`` adds to the model; all count for what is set aside.
 _MOST_FAILED = 100

@@ -18,6 +18,7 @@ from commtune import model
 from commtune.campaign.plan import Plan
 from commtune.errors import AllocationOver
 from commtune.spaces.space import Space
+from commtune.tuner.confirmation.comparison import Rules, intervals_by_state
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
@@ -25,12 +26,8 @@ from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Benchmark, Reporter
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.evidence import never_works
-from commtune.tuner.statistics.intervals import (
-    corrected_level,
-    interval_of_ratio,
-)
 from commtune.tuner.statistics.machine_states import ALL, MachineStates, fit_states
-from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_by_size
+from commtune.tuner.statistics.pairs import pair_by_size
 
 
 class Arm(StrEnum):
@@ -96,7 +93,6 @@ class PairwiseComparison:
     Attributes:
         time_s: wall seconds that may be spent.
         estimand: the quantity whose ratio is estimated.
-        level: confidence level of all intervals over all machine states together.
     """
 
     benchmark: Benchmark
@@ -106,12 +102,14 @@ class PairwiseComparison:
     time_s: float
     reporter: Reporter
     estimand: model.Estimand = model.Estimand.MEDIAN
-    level: float = 0.95
     clock: Callable[[], float] = time.monotonic
     store: InMemoryStore = field(default_factory=InMemoryStore)
 
     def __post_init__(self) -> None:
         plan = Plan("compare", Space("", "", "", ()), self.workload, self.timing)
+        # An interval of each size, all at one look.
+        margins = plan.minimum_gain, plan.tolerance
+        self._rules = Rules(plan.level, *margins, len(self.workload.sizes), estimand=self.estimand)
         self._runner = Runner(
             plan, 0, self.benchmark, self.store, clock=self.clock, default_may_fail=True
         )
@@ -161,13 +159,12 @@ class PairwiseComparison:
     def _result(self, interrupted: bool) -> PairwiseResult:
         evidence, blocks = self._runner.evidence, self._blocks()
         speeds = fit_states(evidence.canaries(model.Phase.COMPARE))
-        level = corrected_level(self.level, len(self.workload.sizes))
         failed = {
             arm: [block[arm] for block in blocks if block[arm].outcome is not model.Outcome.OK]
             for arm in Arm
         }
         return PairwiseResult(
-            differences=self._estimate_differences(blocks, speeds, level),
+            differences=self._estimate_differences(blocks, speeds),
             blocks=len(blocks),
             failures={arm: Counter(run.outcome for run in runs) for arm, runs in failed.items()},
             details={
@@ -175,7 +172,7 @@ class PairwiseComparison:
                 for arm, runs in failed.items()
                 if runs
             },
-            level=level,
+            level=self._rules.interval_level,
             estimand=self.estimand,
             speeds=speeds,
             oversubscribed=self._session.is_oversubscribed(),
@@ -185,44 +182,32 @@ class PairwiseComparison:
         )
 
     def _estimate_differences(
-        self, blocks: Sequence[Mapping[Arm, model.Run]], speeds: MachineStates, level: float
+        self, blocks: Sequence[Mapping[Arm, model.Run]], speeds: MachineStates
     ) -> tuple[Difference, ...]:
-        """Estimates the differences by size, and in each machine state where there are several.
-
-        Args:
-            level: of each interval over all states.
-        """
+        """Estimates the differences by size, and in each machine state where there are several."""
         worked = [b for b in blocks if all(run.outcome is model.Outcome.OK for run in b.values())]
         by_size = pair_by_size(blocks, Arm.A, Arm.B, speeds)
         said = []
         for size in sorted({m.bytes for b in worked for m in b[Arm.A].measurements}):
-            parts = by_size.get(size, {})
-            overall = [*parts.values()]
-            said.append(_estimate_difference(size, ALL, overall, level, self.estimand))
-            for speed, found in sorted(parts.items()):
-                # Nothing is claimed from one state, so its level is not corrected.
-                if speed != ALL:
-                    said.append(
-                        _estimate_difference(size, speed, [found], self.level, self.estimand)
-                    )
+            if parts := by_size.get(size):
+                overall = self._rules.estimate([*parts.values()])
+                for speed, pairs, ratio in intervals_by_state(parts, overall, self._rules):
+                    times_s = pairs.middle_s(self.estimand)
+                    said.append(_describe_difference(size, speed, times_s, ratio))
+            else:
+                said.append(Difference(size, ALL))
         return tuple(said)
 
 
-def _estimate_difference(
-    size: int, speed: str, parts: Sequence[Pairs], level: float, estimand: model.Estimand
+def _describe_difference(
+    size: int, speed: str, times_s: tuple[float, float], ratio: model.Interval
 ) -> Difference:
-    together = join_pairs(parts)
-    if not together:
-        return Difference(size, speed)
-    a_s, b_s = together.middle_s(estimand)
-    ratio = interval_of_ratio(estimate_pairs(parts, estimand), level, len(together))
     known = ratio.pairs >= model.FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(
-        bytes=size,
-        speed=speed,
-        a_s=a_s,
-        b_s=b_s,
-        ratio=ratio,
+        size,
+        speed,
+        *times_s,
+        ratio,
         faster=_faster(ratio) if known and speed == ALL else None,
         hidden=max(ratio.high, 1 / ratio.low) - 1 if known else None,
     )

@@ -29,10 +29,8 @@ from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
     Blocks,
-    block_order,
     complete_blocks,
     planned_blocks,
-    whole_blocks,
 )
 from commtune.tuner.statistics.evidence import Evidence, never_works
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
@@ -117,13 +115,15 @@ class VerifyPhase:
             blocks=planned_blocks(time_s, 2 * self.run_s()),
             first_block=self._first_block,
             budget_s=time_s,
+            sizes=(claim.sizes,),
+            session_spread=session.plan.session_spread,
         )
         self._planned = self._decision.blocks
         self._look = 0
 
     @property
-    def planned(self) -> int:
-        """The number of planned blocks."""
+    def planned_at_first(self) -> int:
+        """The number of blocks that were planned before the first look."""
         return self._decision.blocks
 
     def run(self) -> Verification:
@@ -196,8 +196,7 @@ class VerifyPhase:
                 return
 
     def _order(self) -> Sequence[Configuration]:
-        candidates = [self._claim.configuration]
-        return block_order(candidates, self._runner.order_seed, self._runner.blocks)
+        return self._session.order_block(self._decision.candidates)
 
     def _tried(self) -> int:
         return self._runner.blocks - self._first_block
@@ -206,14 +205,11 @@ class VerifyPhase:
         return complete_blocks(self._blocks(), self._decision.candidates)
 
     def _blocks(self) -> Blocks:
-        return whole_blocks(self._fresh(), self._runner.plans)
+        return self._session.blocks_since(self._first_block, Phase.VERIFY)
 
     def _fresh(self) -> list[Run]:
-        return [
-            run
-            for run in self._runner.evidence.runs
-            if run.phase is Phase.VERIFY and run.block >= self._first_block
-        ]
+        runs = self._runner.evidence.of(Phase.VERIFY)
+        return [run for run in runs if run.block >= self._first_block]
 
     def _tuned(self) -> list[Run]:
         settled = (run for run in self._fresh() if not run.outcome.is_lost)
@@ -223,16 +219,7 @@ class VerifyPhase:
         return never_works(self._tuned())
 
     def _rules(self) -> Rules:
-        plan = self._session.plan
-        return Rules(
-            level=plan.level,
-            minimum_gain=plan.minimum_gain,
-            tolerance=plan.tolerance,
-            comparisons=len(self._claim.sizes),
-            share=self._decision.shares[self._look],
-            spread=plan.session_spread,
-            estimand=plan.estimand,
-        )
+        return Rules.of(self._session.plan, self._decision, self._look)
 
     def _speeds(self) -> MachineStates:
         """Fits machine states to the campaign's runs and the new ones."""

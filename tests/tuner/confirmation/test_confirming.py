@@ -27,7 +27,7 @@ from commtune.model import (
     Verdict,
 )
 from commtune.tuner.execution.in_memory_store import InMemoryStore
-from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.ports import Progress
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -52,7 +52,7 @@ def test_a_gain_that_comes_with_slow_runs_says_so() -> None:
     comparison, _ = made.run()
     recommended = [
         profile
-        for profile in recommend_profiles(made.plan(), comparison, {})
+        for profile in ProfileMaker(made.plan(), comparison).recommend()
         if not profile.configuration.is_default
     ]
     assert recommended

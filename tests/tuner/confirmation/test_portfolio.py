@@ -16,7 +16,7 @@ from commtune.model import Configuration, Operation, Workload
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
     assign_sizes,
-    measure_spread,
+    measure_pair_noise,
 )
 from commtune.tuner.search.improvement import weigh_sizes
 from commtune.tuner.search.standings import Standing
@@ -161,9 +161,9 @@ def test_the_spread_of_a_pair_comes_from_runs_of_the_same_configuration() -> Non
         for configuration, level in ((SMALL, 0.1), (LARGE, 0.7))
         for _ in range(200)
     ]
-    assert measure_spread(runs, [8])[8] == pytest.approx(math.sqrt(2) * 0.05, rel=0.1)
+    assert measure_pair_noise(runs, [8])[8] == pytest.approx(math.sqrt(2) * 0.05, rel=0.1)
     wild = [*runs, (SMALL, np.array([9.0]))]
-    assert measure_spread(wild, [8])[8] < 2 * math.sqrt(2) * 0.05
+    assert measure_pair_noise(wild, [8])[8] < 2 * math.sqrt(2) * 0.05
 
 
 @pytest.mark.parametrize("whole_s", [7.0, 10.0, 20.0, 60.0])

@@ -23,7 +23,7 @@ from commtune.model import (
     Timing,
     Verdict,
 )
-from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.outcome.ranges import find_good, find_ranges, is_unharmed, range_boundaries
 
 
@@ -203,7 +203,7 @@ def test_unharmed_is_about_the_whole_interval() -> None:
 def test_profiles_follow_the_ranges_and_add_one_for_all_sizes() -> None:
     rng = random.Random(1)
     rows = [unharmed(8), *(faster(s, rng.uniform(1.2, 1.3)) for s in SIZES[1:])]
-    profiles = recommend_profiles(plan(), comparison({A: rows}), {})
+    profiles = ProfileMaker(plan(), comparison({A: rows})).recommend()
     assert [(p.name, p.configuration, p.verdict) for p in profiles] == [
         ("allreduce-8-8", DEFAULT, Verdict.UNDECIDED),
         ("allreduce-64-32768", A, Verdict.FASTER),
@@ -216,7 +216,9 @@ def test_each_profile_says_what_it_was_measured_beside() -> None:
     noisy = replace(plan(), aggressor=Aggressor(AggressorPattern.ALLTOALL, 3))
     said = "measured beside an aggressor: alltoall of 128 KiB from 3 ranks on 3 nodes"
     for with_noise, without in zip(
-        recommend_profiles(noisy, found, {}), recommend_profiles(plan(), found, {}), strict=True
+        ProfileMaker(noisy, found).recommend(),
+        ProfileMaker(plan(), found).recommend(),
+        strict=True,
     ):
         assert describe_conditions(with_noise.conditions) == said
         assert with_noise.note == without.note
@@ -240,7 +242,7 @@ def test_each_profile_says_what_it_was_measured_beside() -> None:
 )
 def test_each_profile_says_how_it_was_timed(timing: Timing, said: str) -> None:
     found = comparison({A: [unknown(8), *(faster(s) for s in SIZES[1:])]})
-    for profile in recommend_profiles(replace(plan(), timing=timing), found, {}):
+    for profile in ProfileMaker(replace(plan(), timing=timing), found).recommend():
         assert describe_conditions(profile.conditions) == said
 
 

@@ -46,7 +46,7 @@ from commtune.tuner.outcome.conclusion import (
     more_runs,
 )
 from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
-from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.evidence import Evidence
@@ -376,8 +376,8 @@ def test_a_default_that_is_disturbed_a_thousandfold_confirms_nothing() -> None:
     assert point.gain.low > 1.02 and point.gain.is_too_noisy
     assert point.verdict is Verdict.UNDECIDED
     plan = replace(PLAN, workload=Workload(Operation.ALLREDUCE, (8,)))
-    assert list_likely_profiles(plan, compared) == []
-    (profile,) = recommend_profiles(plan, compared, {})
+    assert ProfileMaker(plan, compared).list_likely() == []
+    (profile,) = ProfileMaker(plan, compared).recommend()
     assert profile.configuration.is_default
     assert "nothing is known at 8 B: too noisy" in profile.note
 

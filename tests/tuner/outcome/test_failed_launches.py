@@ -15,7 +15,7 @@ from commtune.tuner.confirmation.comparison import (
     compare_candidate,
     count_failures,
 )
-from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.statistics.machine_states import MachineStates
 
 SPACE = made_up_space("""
@@ -40,8 +40,8 @@ def test_what_fails_more_often_than_the_default_is_not_recommended(
     assert [str(one.verdict) for one in points] == [verdict]
     assert points[0].gain.low > 1.02
     plan = Plan("failures", SPACE, Workload(Operation.ALLREDUCE, (8,)))
-    (profile,) = recommend_profiles(plan, compared, {})
-    assert list_likely_profiles(plan, compared) == []
+    (profile,) = ProfileMaker(plan, compared).recommend()
+    assert ProfileMaker(plan, compared).list_likely() == []
     said = f"{failed} of 24 launches failed (default: 0)"
     assert profile.configuration == (A if verdict == "faster" else DEFAULT)
     assert (said in profile.note) is bool(failed)

@@ -12,9 +12,8 @@ from stated_evidence import SIZES, A, B, faster, plan, unknown
 from commtune.model import DEFAULT, PointEvidence, Verdict
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.profiles import (
+    ProfileMaker,
     describe_likely_gains,
-    list_likely_profiles,
-    recommend_profiles,
 )
 from commtune.tuner.statistics.intervals import Estimate
 
@@ -47,28 +46,27 @@ def test_noise_is_not_likely() -> None:
 
 
 def test_the_default_stays_where_a_gain_is_only_likely() -> None:
-    profiles = recommend_profiles(plan(), found(LIKELY, 0.06), {})
+    profiles = ProfileMaker(plan(), found(LIKELY, 0.06)).recommend()
     assert profiles[0].configuration == DEFAULT
     assert profiles[0].verdict is Verdict.UNDECIDED
     assert profiles[0].note.startswith(
         "likely, not proven: 0.97x to 1.48x (1.20x, 12 pairs) at 8 B"
     )
-    silent = recommend_profiles(plan(), found(unknown(SIZES[0]), 0.2), {})
+    silent = ProfileMaker(plan(), found(unknown(SIZES[0]), 0.2)).recommend()
     assert "likely" not in silent[0].note
 
 
 def test_what_is_likely_is_a_profile_of_its_own() -> None:
-    (likely,) = list_likely_profiles(plan(), found(LIKELY, 0.06))
+    (likely,) = ProfileMaker(plan(), found(LIKELY, 0.06)).list_likely()
     assert (likely.name, likely.verdict) == ("allreduce-8-8-likely", Verdict.LIKELY)
     assert (likely.bytes_low, likely.bytes_high, likely.configuration) == (8, 8, A)
     assert likely.note.startswith("likely, not proven: 0.97x to 1.48x (1.20x, 12 pairs) at 8 B")
-    assert list_likely_profiles(plan(), found(LIKELY, 0.2)) == []
+    assert ProfileMaker(plan(), found(LIKELY, 0.2)).list_likely() == []
 
 
 def test_what_is_likely_has_the_guards_of_its_configuration() -> None:
     guard = replace(point(SIZES[0], 0.8, 0.7, 0.9), operation="broadcast")
-    recommended = recommend_profiles(plan(), found(LIKELY, 0.06), {A: (guard,)})
-    (likely,) = list_likely_profiles(plan(), found(LIKELY, 0.06), recommended)
+    (likely,) = ProfileMaker(plan(), found(LIKELY, 0.06), {A: (guard,)}).list_likely()
     assert likely.guards == (guard,)
 
 
@@ -85,7 +83,7 @@ def test_of_two_likely_configurations_the_faster_one_is_kept() -> None:
         )
         for one, ratio in ((A, 1.2), (B, 1.3))
     }
-    (likely,) = list_likely_profiles(plan(sizes), both)
+    (likely,) = ProfileMaker(plan(sizes), both).list_likely()
     assert (likely.configuration, likely.bytes_low, likely.bytes_high) == (B, *sizes)
 
 
@@ -95,12 +93,12 @@ def test_what_a_machine_state_speaks_against_is_not_likely() -> None:
     against = replace(overall, speed="fast", gain=replace(shown.gain, ratio=0.9, pairs=3))
     known = found(overall, 0.06)[A]
     vetoed = {A: replace(known, points=(*known.points, against))}
-    assert list_likely_profiles(plan(), vetoed) == []
-    (note, *_) = (profile.note for profile in recommend_profiles(plan(), vetoed, {}))
+    assert ProfileMaker(plan(), vetoed).list_likely() == []
+    (note, *_) = (profile.note for profile in ProfileMaker(plan(), vetoed).recommend())
     assert note.startswith("faster at 8 B, but not in every state: ")
     assert note.endswith(" (0.90x, 3 pairs) at 8 B (fast machine state)")
 
 
 def test_nothing_is_likely_where_a_gain_is_proven() -> None:
     proven = comparison({A: [faster(size) for size in SIZES]})
-    assert list_likely_profiles(plan(), proven) == []
+    assert ProfileMaker(plan(), proven).list_likely() == []

@@ -12,7 +12,7 @@ from stated_evidence import SIZES, A, B, faster, plan, unharmed
 
 from commtune.model import Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
-from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.outcome.ranges import best_single, find_ranges, mean_gain, trade_off
 
 
@@ -68,7 +68,7 @@ def test_nothing_slower_beyond_the_tolerance_is_ever_for_all_sizes(
         assert all(p.gain.low >= 0.95 for p in found[chosen].points)
         assert any(p.verdict is Verdict.FASTER for p in found[chosen].points)
         assert mean_gain(overall_points(found[chosen].points), messages) > 0
-    for profile in recommend_profiles(the_plan, found, {}):
+    for profile in ProfileMaker(the_plan, found).recommend():
         if profile.name == "all-sizes":
             assert profile.configuration == chosen
 

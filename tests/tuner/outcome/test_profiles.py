@@ -6,21 +6,21 @@ from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unknown
 
 from commtune.tuner.confirmation.comparison import Compared
-from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.profiles import ProfileMaker
 
 
 def test_the_defaults_is_that_of_no_candidate_that_is_surer() -> None:
     points = {A: tuple(map(unknown, SIZES)), B: (*map(unknown, SIZES[:-1]), faster(SIZES[-1]))}
     # The first was given up at an early look, which has the smallest share of the error rate.
     found = {A: Compared(points[A], {}, 0.9997), B: Compared(points[B], {}, 0.999)}
-    kept, gained = recommend_profiles(plan(), found, {})
+    kept, gained = ProfileMaker(plan(), found).recommend()
     assert kept.configuration.is_default
     assert (kept.level, gained.level) == (0.999, 0.999)
 
 
 def test_a_speedup_of_a_hundred_asks_to_look_at_the_benchmark() -> None:
     points = [point(SIZES[0], 101.0, 90.0, 120.0), *map(faster, SIZES[1:])]
-    (profile,) = recommend_profiles(plan(), comparison({A: points}), {})
+    (profile,) = ProfileMaker(plan(), comparison({A: points})).recommend()
     assert profile.note.startswith("100x or more at 8 B: see whether the benchmark still does")
-    (profile,) = recommend_profiles(plan(), comparison({A: [*map(faster, SIZES)]}), {})
+    (profile,) = ProfileMaker(plan(), comparison({A: [*map(faster, SIZES)]})).recommend()
     assert profile.note == ""

@@ -222,6 +222,16 @@ def test_interrupted_it_says_what_is_known() -> None:
     assert [d.faster for d in found.differences] == [Arm.A, Arm.B]
 
 
+def test_one_pair_says_its_ratio_and_nothing_else() -> None:
+    found = compare(machine(interrupt_at=2))
+    assert [(d.ratio.pairs, d.faster, d.hidden) for d in found.differences if d.ratio] == [
+        (1, None, None)
+    ] * len(SIZES)
+    small, large = (d.ratio.ratio for d in found.differences if d.ratio)
+    assert small == pytest.approx(1 / 1.25, rel=0.1)
+    assert large == pytest.approx(1.2, rel=0.1)
+
+
 def test_disturbed_runs_are_made_again_within_limits() -> None:
     made = machine(load=lambda: 0.5)
     found = compare(made)

@@ -374,7 +374,7 @@ def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None
     laboratory.plan = replace(laboratory.plan, name="another")
     session = laboratory.session()
     phase = VerifyPhase(session, Claim.of_profile(PROFILE, SIZES), known, 8.0)
-    assert phase.planned == 20
+    assert phase.planned_at_first == 20
     assert phase.run().finding is VerificationVerdict.HOLDS
     assert {run.phase for run in session.runner.evidence.runs} == {Phase.VERIFY}
 

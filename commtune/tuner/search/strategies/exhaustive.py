@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
+from commtune.model import Origin
 from commtune.spaces.space import Space
-from commtune.tuner.search.strategies.strategy import IsOpen, Origin, Proposal, Strategy, pop_open
+from commtune.tuner.search.strategies.strategy import IsOpen, Proposal, Strategy, pop_open
 
 
 class Exhaustive(Strategy):

@@ -24,7 +24,7 @@ from optuna.trial import Trial, TrialState, create_trial
 
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import UserError, install_command
-from commtune.model import Configuration
+from commtune.model import Configuration, Origin
 from commtune.spaces.parameter import Parameter
 from commtune.spaces.space import Space
 from commtune.tuner.search.encoding import Matrix
@@ -34,7 +34,6 @@ from commtune.tuner.search.strategies.strategy import (
     OWN,
     Assignment,
     IsOpen,
-    Origin,
     Proposal,
     active_values,
 )

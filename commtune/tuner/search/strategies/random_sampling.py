@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
+from commtune.model import Origin
 from commtune.spaces.space import Space
-from commtune.tuner.search.strategies.strategy import IsOpen, Origin, Proposal, Strategy
+from commtune.tuner.search.strategies.strategy import IsOpen, Proposal, Strategy
 
 #: Random draws before the first open configuration is looked for by enumeration.
 _TRIES = 300

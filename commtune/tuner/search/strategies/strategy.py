@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
-from commtune.model import Configuration
+from commtune.model import Configuration, Origin
 from commtune.spaces.space import Space
 from commtune.tuner.search.standings import Speedups
 
@@ -19,17 +18,6 @@ OWN = (DEFAULT_STRATEGY, "exhaustive", "random")
 IsOpen = Callable[[Configuration], bool]
 #: Values by parameter, of those that are active; ``None`` for unset.
 Assignment = Mapping[str, str | None]
-
-
-class Origin(StrEnum):
-    """Where a configuration came from."""
-
-    BASELINE = "baseline"
-    USER = "user"
-    ENUMERATED = "enumerated"
-    RANDOM = "random"
-    SAMPLER = "sampler"
-    ISOLATED = "isolated"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commtune.model import DEFAULT, Configuration
+from commtune.model import DEFAULT, Configuration, Origin
 from commtune.spaces.space import Space
 from commtune.tuner.search.encoding import Matrix, Rows
 from commtune.tuner.search.improvement import expected_improvement
@@ -16,13 +16,7 @@ from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
-from commtune.tuner.search.strategies.strategy import (
-    Assignment,
-    IsOpen,
-    Origin,
-    Proposal,
-    pop_open,
-)
+from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Proposal, pop_open
 
 #: A space of at most this many configurations is evaluated whole. In a larger one, the candidates
 #: are this many random configurations, and this many variations of the best.
