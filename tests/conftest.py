@@ -26,7 +26,7 @@ sys.path[:0] = [
 ]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
-from mpi_fixture import executable, mpi  # noqa: E402
+from mpi_fixture import executable, mpi, shared_cache  # noqa: E402
 from pbs_fixture import pbs, shared_pbs  # noqa: E402
 from postgresql_fixture import (  # noqa: E402
     migrated_postgresql,
@@ -117,6 +117,7 @@ __all__ = [
     "pbs",
     "postgresql_socket",
     "postgresql_url",
+    "shared_cache",
     "shared_pbs",
     "shared_slurm",
     "slurm",

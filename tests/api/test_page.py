@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT
+from command_line import ROOT
 
 import commtune as ct
 
@@ -39,9 +39,8 @@ def test_every_name_is_on_the_page() -> None:
     assert set(re.findall(r"`(\w+)`", table)) >= set(ct.__all__) - {"__version__"}
 
 
-@pytest.mark.usefixtures("executable")
+@pytest.mark.usefixtures("executable", "shared_cache")
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     example, _, second = EXAMPLES
