@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from html import unescape
-from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from report_words import words_in
 
 _BENCH = ("bench", "--mpi", "wheel:mpich", "--sizes", "8,64KiB", "--time-cap", "5ms")
 
@@ -28,10 +27,6 @@ budget: {search: 1s, ablation: 100ms, confirmation: 100ms, trials: 1}
 estimand: mean
 run_time_limit: 60s
 """
-
-
-def words(file: Path) -> str:
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", file.read_text())))
 
 
 def test_pairs_are_a_matrix_and_all_of_them_are_there(commtune: CommandLine) -> None:
@@ -111,7 +106,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     assert f"pattern: {pattern[1]}" in said.out
     assert "speedups are ratios of mean times" in said.out
     commtune.succeed("report", "halo", "--output", "halo.html")
-    report = words(folder / "halo.html")
+    report = words_in((folder / "halo.html").read_text())
     assert f"matrix ({pattern[1]}) of float32" in report
     assert "Its parts, each by itself" in report
     assert re.search(r"64 KiB inside \d", report)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from report_words import render_words
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
 from stores import opened_store
@@ -50,6 +51,17 @@ def report(url: str, stored: Callable[[Made], str], tmp_path: Path) -> Report:
     return make
 
 
+@pytest.fixture
+def words(store: Store, url: str) -> Report:
+    """Stores a campaign, and returns the text of its page, whose figures are not drawn."""
+
+    def make(made: Made) -> str:
+        made.store(store)
+        return shown(render_words(page_of(store, url)))
+
+    return make
+
+
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of the campaign that most tests look at."""
@@ -59,6 +71,10 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> str:
         Made(trials=150, blocks=20, loaded=0.02).store(store)
     write_campaign_report("made-up", folder / "page.html", None, url)
     return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def page_of(store: Store, url: str) -> Page:
+    return Page(read_record(store, url, describe_campaign(url, "made-up")))
 
 
 class Reader(HTMLParser):
@@ -117,18 +133,17 @@ def test_the_answer_comes_first_with_its_numbers(usual: str) -> None:
     assert "commtune export made-up/allreduce-65536-1048576 --format sh" in answer
 
 
-def test_keep_the_default_says_what_would_have_been_found(report: Report) -> None:
-    said = shown(report(Made(trials=5, blocks=7, effect=nothing, loaded=0.0)))
+def test_keep_the_default_says_what_would_have_been_found(words: Report) -> None:
+    said = words(Made(trials=5, blocks=7, effect=nothing, loaded=0.0))
     assert "Keep the default for 8 B to 1 MiB." in said
     assert "No gain was shown here; one of up to 7% could still be hidden." in said
     assert "Use this" not in said
     assert "The search made too few runs to tell variables apart." in said
 
 
-def test_facts_of_the_machine_are_words(report: Report) -> None:
+def test_facts_of_the_machine_are_words(words: Report) -> None:
     facts = {"gpus": [], "nics": ["ethernet virtio_net None", "ib mlx5 200000"], "cores": 2}
-    page = shown(report(Made(description=facts)))
-    assert "gpus– nicsethernet virtio_net, ib mlx5 200000" in page
+    assert "gpus– nicsethernet virtio_net, ib mlx5 200000" in words(Made(description=facts))
 
 
 def test_every_section_speaks(usual: str) -> None:
@@ -157,8 +172,8 @@ def test_a_usual_page_says_nothing_of_what_was_not(usual: str) -> None:
         assert part not in said, part
 
 
-def test_asking_again_weights_and_other_values_are_said(report: Report) -> None:
-    said = shown(report(Made(weighted=True, confirmations=2, refined=True)))
+def test_asking_again_weights_and_other_values_are_said(words: Report) -> None:
+    said = words(Made(weighted=True, confirmations=2, refined=True))
     assert "This was confirmation number 2 of the campaign" in said
     assert "may spend 10 % of the error rate" in said
     assert said.count("as the default over the campaign's messages (their time in all)") == 1
@@ -223,8 +238,8 @@ def test_a_real_campaign_has_no_banner(usual: str) -> None:
     assert "SIMULATED" not in said and "REPLAYED" not in said
 
 
-def test_a_campaign_without_a_conclusion_says_what_is_missing(report: Report) -> None:
-    said = shown(report(Made(concluded=False)))
+def test_a_campaign_without_a_conclusion_says_what_is_missing(words: Report) -> None:
+    said = words(Made(concluded=False))
     assert "Use this for 64 KiB to 1 MiB" in said
     assert "No conclusion is stored" in said
     assert "one of up to 7% could still be hidden" in said
@@ -283,11 +298,11 @@ def test_only_pairs_that_intervals_are_made_of_are_shown(store: Store, url: str)
 
 def test_a_border_with_an_interval_that_says_nothing_has_no_number(store: Store, url: str) -> None:
     Made(trials=5, blocks=9).store(store)
-    page = Page(read_record(store, url, describe_campaign(url, "made-up")))
+    page = page_of(store, url)
     (border,) = page.borders
     wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
     page.borders = (replace(border, sides=(wild,)),)
-    said = shown(page.render())
+    said = shown(render_words(page))
     part = said[said.index("Where the ranges part") : said.index("Minimum detectable effect")]
     assert "too noisy" in part and "109" not in part
 
@@ -297,7 +312,7 @@ def test_sizes_where_any_gain_may_be_hidden_are_named(store: Store, url: str) ->
     record = read_record(store, url, describe_campaign(url, "made-up"))
     known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
     conclusion = replace(record.conclusion, detectable=known)
-    said = shown(Page(replace(record, conclusion=conclusion)).render())
+    said = shown(render_words(Page(replace(record, conclusion=conclusion))))
     part = said[said.index("Minimum detectable effect") :]
     assert re.search(r"8 B ?3\.1 % .*1 KiB ?any: too noisy", part)
     assert said.count("any: too noisy") == 1
