@@ -20,8 +20,6 @@ from commtune.model import (
     Operation,
     Outcome,
     Phase,
-    RunRequest,
-    RunResult,
     Verdict,
     Workload,
 )
@@ -288,38 +286,6 @@ def test_no_configuration_is_searched_twice_before_the_finalists(
     assert len({t.configuration for t in trials}) == len(trials)
     searched = [r.configuration for r in stored.benchmark.runs if r.phase is Phase.SEARCH]
     assert len({one for one in searched if not one.is_default}) == 100
-
-
-class Killed(BaseException):
-    """Stands for kill -9: nothing of ours runs after it."""
-
-
-def test_a_campaign_killed_in_its_ablation_goes_on_as_if_nothing_had_happened(
-    stored: Laboratory, store: Store
-) -> None:
-    """Kills in the other phases are those of ``test_kills.py``."""
-    measure = stored.benchmark.measure
-    died: list[RunRequest] = []
-
-    def killed_once(request: RunRequest, limit: float) -> RunResult:
-        ablated = [r for r in stored.benchmark.runs if r.phase is Phase.ABLATE]
-        if len(ablated) == 10 and not died:
-            died.append(request)
-            raise Killed
-        return measure(request, limit)
-
-    stored.benchmark.measure = killed_once  # type: ignore[method-assign]  # for this test
-    with pytest.raises(Killed):
-        stored.run()
-    report = stored.run()
-
-    handle = store.open_campaign(record(stored.plan))
-    runs = list(store.runs(handle.id))
-    assert store.open_runs(handle.id) == []
-    interrupted = [r for r in runs if r.outcome is Outcome.INTERRUPTED]
-    assert [(r.run_id, r.phase) for r in interrupted] == [(died[0].run_id, Phase.ABLATE)]
-    assert len({r.run_id for r in runs}) == len(runs)
-    assert any(p.verdict is Verdict.FASTER for p in report.profiles)
 
 
 def test_a_finished_campaign_makes_no_further_run(laboratory: Laboratory) -> None:
