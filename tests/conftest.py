@@ -26,6 +26,7 @@ sys.path[:0] = [
 ]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
+from made_files import no_umask  # noqa: E402
 from mpi_fixture import executable, mpi, shared_cache  # noqa: E402
 from pbs_fixture import pbs, shared_pbs  # noqa: E402
 from postgresql_fixture import (  # noqa: E402
@@ -113,6 +114,7 @@ __all__ = [
     "migrated_postgresql",
     "mpi",
     "new_postgresql_url",
+    "no_umask",
     "own_postgresql",
     "pbs",
     "postgresql_socket",

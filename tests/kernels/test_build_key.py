@@ -67,7 +67,7 @@ def test_what_changes_a_wrappers_command_changes_the_key(wheel: str) -> None:
     plain = {name: value for name, value in environment.items() if name not in _READ}
 
     def shown(variables: Mapping[str, str]) -> str:
-        words = [mpi.compiler, "-show"]
+        words = [str(mpi.compiler), "-show"]
         return process.run_process(words, environment=variables, timeout_s=PATIENCE_S).output
 
     usual = shown(plain)

@@ -6,11 +6,11 @@ import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from page_reader import PageReader
 from report_words import render_words
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
@@ -25,7 +25,6 @@ from commtune.report.points import _pairs_of
 from commtune.report.record import read_record
 
 Report = Callable[[Made], str]
-_VOID = {"meta", "br"}
 
 
 @pytest.fixture
@@ -77,42 +76,9 @@ def page_of(store: Store, url: str) -> Page:
     return Page(read_record(store, url, describe_campaign(url, "made-up")))
 
 
-class Reader(HTMLParser):
-    """Collects what a page shows, and holds its structure to the rules."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in _VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] not in ("style", "title"):
-            self.text.append(data)
-
-
-def parsed(page: str) -> Reader:
-    reader = Reader()
-    reader.feed(page)
-    reader.close()
-    assert reader.open == []
-    return reader
-
-
 def shown(page: str) -> str:
     """The text of a page, with single blanks."""
-    return re.sub(r"\s+", " ", "".join(parsed(page).text))
+    return re.sub(r"\s+", " ", "".join(PageReader(page).texts))
 
 
 def test_the_answer_comes_first_with_its_numbers(usual: str) -> None:
@@ -183,7 +149,7 @@ def test_asking_again_weights_and_other_values_are_said(words: Report) -> None:
 
 
 def test_a_page_needs_nothing_else(usual: str) -> None:
-    reader = parsed(usual)
+    reader = PageReader(usual)
     names = {tag for tag, _ in reader.tags}
     assert names.isdisjoint({"script", "link", "img", "iframe", "object", "base"})
     for tag, attributes in reader.tags:
@@ -196,7 +162,7 @@ def test_a_page_needs_nothing_else(usual: str) -> None:
 
 
 def test_a_page_can_be_heard_and_found_in(usual: str) -> None:
-    reader = parsed(usual)
+    reader = PageReader(usual)
     levels = [int(tag[1]) for tag, _ in reader.tags if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -225,7 +191,7 @@ NASTY = "a<b>&\"'</style><script>alert(1)</script>{{ 7*7 }} $x_1$ \u4e2d\u6587"
 def test_whatever_stands_in_the_database_stays_text(report: Report) -> None:
     made = Made(name=NASTY, description={NASTY: NASTY}, replayed=NASTY)
     page = report(made)
-    reader = parsed(page)
+    reader = PageReader(page)
     assert is_warned(page, f"REPLAYED from the recorded grid {NASTY}")
     assert {"script", "b"}.isdisjoint({tag for tag, _ in reader.tags})
     said = shown(page)
