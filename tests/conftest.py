@@ -26,7 +26,8 @@ sys.path[:0] = [
 ]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
-from mpi_fixture import executable, mpi  # noqa: E402
+from made_files import no_umask  # noqa: E402
+from mpi_fixture import executable, mpi, shared_cache  # noqa: E402
 from pbs_fixture import pbs, shared_pbs  # noqa: E402
 from postgresql_fixture import (  # noqa: E402
     migrated_postgresql,
@@ -113,10 +114,12 @@ __all__ = [
     "migrated_postgresql",
     "mpi",
     "new_postgresql_url",
+    "no_umask",
     "own_postgresql",
     "pbs",
     "postgresql_socket",
     "postgresql_url",
+    "shared_cache",
     "shared_pbs",
     "shared_slurm",
     "slurm",

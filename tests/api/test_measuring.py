@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, CommandLine
+from command_line import CommandLine
 from step_program import ONE_RANK, write_one_rank
 
 import commtune as ct
@@ -15,11 +15,11 @@ from commtune.errors import UserError
 @pytest.fixture
 def notebook(
     executable: Path,  # noqa: ARG001  # built before
+    shared_cache: None,  # noqa: ARG001
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
     """A folder with a campaign file, a benchmark that is built, and data of its own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     # All four modes are tried.

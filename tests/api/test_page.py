@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT
+from command_line import ROOT
 
 import commtune as ct
 
@@ -39,16 +39,16 @@ def test_every_name_is_on_the_page() -> None:
     assert set(re.findall(r"`(\w+)`", table)) >= set(ct.__all__) - {"__version__"}
 
 
-@pytest.mark.usefixtures("executable")
+@pytest.mark.usefixtures("executable", "shared_cache")
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     example, _, second = EXAMPLES
-    quick = example.replace('"10s"', '"3s"').replace('"2s"', '"1s"').replace('"5s"', '"2s"')
+    quick = example.replace('"10s"', '"500ms"').replace('"2s"', '"100ms"')
+    quick = quick.replace('"5s"', '"500ms"')
     names: dict[str, object] = {}
     exec(quick, names)  # the page's own words
-    exec(second.replace('"2min"', '"2s"').replace('"1min"', '"2s"'), {})
+    exec(second.replace('"2min"', '"500ms"').replace('"1min"', '"500ms"'), {})
     result = names["result"]
     assert isinstance(result, ct.Result)
     assert result.campaign == "notebook"

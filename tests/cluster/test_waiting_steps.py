@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from memory_scheduler import MemoryScheduler
+from memory_scheduler import MemoryScheduler, SrunWithoutSteps
 
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -30,14 +30,6 @@ from commtune.model import (
 from commtune.tuner.ports import Records
 
 _REFUSED = "srun: error: Unable to create step for job 7: Socket timed out on send/recv operation"
-
-
-class _NoSteps(Srun):
-    """No Slurm is there to be asked."""
-
-    def steps(self, job: str) -> list[str]:
-        del job
-        return []
 
 
 class _Refused:
@@ -81,7 +73,7 @@ def _steps(folder: Path, night: _Night, ends_at: float | None = None) -> Steps:
         Allocation("7", ("n1",), night.now, ends_at),
         "same-node",
         night.scheduler,
-        _NoSteps(),
+        SrunWithoutSteps(),
         say=night.said.append,
         clock=lambda: night.now,
         sleep=night.sleep,

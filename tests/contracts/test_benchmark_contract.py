@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from left_over import wait_until_gone, wait_until_living
-from memory_scheduler import MemoryScheduler
+from memory_scheduler import MemoryScheduler, SrunWithoutSteps
 from recorded_grids import ONE, SIZES, TWO, small_grid
 from synthetic import SyntheticBenchmark, VirtualClock
 from waiting import PATIENCE_S
@@ -24,7 +24,6 @@ from commtune.cluster.jobs.steps import Steps, step_launcher
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import Launcher
 from commtune.cluster.scheduler import Allocation
-from commtune.cluster.slurm.allocation import Srun
 from commtune.errors import EnvironmentFault
 from commtune.model import (
     DEFAULT,
@@ -73,14 +72,6 @@ class _Script:
         return _COMPLETE if records.exists() else Records()
 
 
-class _NoSrun(Srun):
-    """Steps are processes of this machine, which end with what started them."""
-
-    def steps(self, job: str) -> list[str]:
-        del job
-        return []
-
-
 def _local(folder: Path, launcher: Launcher) -> LocalBenchmark:
     mpi = MpiInstallation(MpiFlavour.MPICH, "1", folder, folder / "mpicc", folder / "mpiexec")
     base = {"PATH": "/usr/bin:/bin"}
@@ -92,10 +83,10 @@ def _direct(_ranks: int, program: Sequence[str], _limit_s: float) -> Sequence[st
 
 
 def _steps(folder: Path) -> Steps:
-    launcher = step_launcher(lambda program: program, _NoSrun(), None, folder / "runs")
+    launcher = step_launcher(lambda program: program, SrunWithoutSteps(), None, folder / "runs")
     allocation = Allocation("7", ("n1",), time.time(), None)
     scheduler = MemoryScheduler(time.time)
-    return Steps(_local(folder, launcher), allocation, "same-node", scheduler, _NoSrun())
+    return Steps(_local(folder, launcher), allocation, "same-node", scheduler, SrunWithoutSteps())
 
 
 def _made_up() -> SyntheticBenchmark:

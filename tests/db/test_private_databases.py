@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,13 +24,6 @@ def shared(tmp_path: Path, migrated_sqlite: Path) -> Path:
     folder.mkdir()
     folder.chmod(0o755)
     return Path(shutil.copy(migrated_sqlite, folder / "commtune.db"))
-
-
-@pytest.fixture
-def no_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
 
 
 @pytest.mark.usefixtures("no_umask")

@@ -19,7 +19,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from command_line import SMALL, Child, CommandLine
 from components import require_component
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 from stored_campaigns import Made
 from stores import opened_store
 from waiting import PATIENCE_S
@@ -37,15 +45,22 @@ _PHONE = ViewportSize(width=390, height=844)
 _DESK = ViewportSize(width=1280, height=900)
 
 
-@pytest.fixture
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
     """The system's Chromium."""
     require_component("chromium", bool(_CHROMIUM))
     # As root, as in CI, Chromium has no sandbox.
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[BrowserContext]:
+    """Its window, without anything of the tests before."""
+    with chromium.new_context(viewport=_DESK) as made:
+        yield made
 
 
 @contextmanager
@@ -75,9 +90,9 @@ def served(commtune: CommandLine) -> Iterator[tuple[str, str]]:
     assert all(one.startswith("ended over HTTP: campaign 'small': 'process ") for one in ended)
 
 
-def watched(browser: Browser, address: str, seen: list[str]) -> Page:
+def watched(browser: BrowserContext, address: str, seen: list[str]) -> Page:
     """A page that notes what goes wrong in it, and what it asks of others."""
-    page = browser.new_page(viewport=_DESK)
+    page = browser.new_page()
     page.set_default_timeout(_PATIENCE_MS)
     expect.set_options(timeout=_PATIENCE_MS)
     host = urlsplit(address).netloc
@@ -127,7 +142,9 @@ def picture_of(part: Locator, name: str) -> None:
         part.screenshot(path=Path(folder) / f"service-{name}.png")
 
 
-def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser: Browser) -> None:
+def test_a_campaign_is_watched_killed_and_resumed(
+    commtune: CommandLine, browser: BrowserContext
+) -> None:
     # It is not done before the browser has seen it, however long that takes.
     commtune.write(SMALL.replace("trials: 3", "trials: 1000"))
     seen: list[str] = []
@@ -233,7 +250,7 @@ def walk_every_page(page: Page, campaign: str) -> None:
 
 
 def test_a_profile_shows_its_drift_and_its_exports(
-    commtune: CommandLine, browser: Browser
+    commtune: CommandLine, browser: BrowserContext
 ) -> None:
     folder = commtune.folder / "data" / "commtune"
     folder.mkdir(parents=True, mode=0o700)
@@ -290,11 +307,13 @@ _VERIFIED_LATER = (
 )
 
 
-def test_a_report_of_all_kinds_of_findings_is_accessible(browser: Browser, tmp_path: Path) -> None:
+def test_a_report_of_all_kinds_of_findings_is_accessible(
+    browser: BrowserContext, tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path / 'made.db'}"
     with opened_store(url) as store:
         Made(trials=20, blocks=12).store(store)
-    page = browser.new_page(viewport=_DESK)
+    page = browser.new_page()
     # As a file: axe-core is a script, and the service allows none in reports.
     page.set_content(render_campaign_report("made-up", url))
     check_accessibility(page)

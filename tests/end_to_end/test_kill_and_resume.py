@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,12 +40,22 @@ def test_a_run_that_still_lives_is_ended_and_made_again(on_each: CommandLine) ->
     assert commtune.left_over() == {}
 
 
-@pytest.fixture
-def finished(tmp_path: Path) -> tuple[CommandLine, Said]:
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, Said]:
     """A campaign that is done, and what was said."""
-    line = CommandLine(tmp_path)
+    line = CommandLine(tmp_path_factory.mktemp("finished"))
     write_one_rank(line)
     return line, line.succeed("tune", "campaign.yaml")
+
+
+@pytest.fixture
+def finished(kept: tuple[CommandLine, Said], tmp_path: Path) -> Iterator[tuple[CommandLine, Said]]:
+    """The same; what the test does to it is undone: in another folder it is another campaign."""
+    folder, saved = kept[0].folder, tmp_path / "saved"
+    shutil.copytree(folder, saved)
+    yield kept
+    shutil.rmtree(folder)
+    shutil.copytree(saved, folder)
 
 
 def test_a_finished_campaign_has_nothing_left_to_do(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import database_values as given
 import pytest
-from command_line import CACHE, CommandLine
+from command_line import CommandLine
 from components import require_component
 from rule_campaigns import ALGORITHMS, INTEL, KIB, MPICH, OPENMPI, WHEELS, Made, make
 from stores import opened_store
@@ -24,6 +24,8 @@ from commtune.commands.profiles.verify import verify_command
 from commtune.db.queries.profiles import load_profiles
 from commtune.errors import ExportRefused, UserError
 from commtune.model import Profile, VerificationVerdict
+
+pytestmark = pytest.mark.usefixtures("shared_cache")
 
 
 @pytest.fixture(scope="module", params=["openmpi", "mpich", "intel-mpi"])
@@ -39,11 +41,6 @@ def made(kept: Made, tmp_path: Path) -> Made:
     """A copy of it, to change."""
     shutil.copytree(kept.folder, tmp_path, dirs_exist_ok=True)
     return replace(kept, folder=tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
 
 
 @pytest.mark.parametrize(

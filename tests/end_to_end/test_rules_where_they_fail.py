@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT
+from command_line import ROOT
 from components import require_component
 from made_files import write_script
 from rule_campaigns import make
@@ -40,10 +40,7 @@ from commtune.wiring.benchmark_setup import prepare_benchmark
 
 _NOBODY = 65534
 
-
-@pytest.fixture(autouse=True)
-def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+pytestmark = pytest.mark.usefixtures("shared_cache")
 
 
 @contextmanager

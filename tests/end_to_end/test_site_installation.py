@@ -7,7 +7,7 @@ from pathlib import Path
 
 import database_values as given
 import pytest
-from command_line import CACHE, CommandLine
+from command_line import CommandLine
 from module_systems import (
     MODULE_SHELLS,
     environment_after,
@@ -28,9 +28,8 @@ _LINES = {"lmod": lmod_line, "modules": modules_line}
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def made(tmp_path: Path, shared_cache: None) -> Made:  # noqa: ARG001
     """A campaign on MPICH, with two profiles for ranges of sizes."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     traced_on("mpich", tmp_path / "unused")
     return make("mpich", tmp_path)
 

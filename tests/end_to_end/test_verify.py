@@ -309,7 +309,7 @@ def test_interrupted_it_keeps_what_was_measured_and_says_what_is_known(
 
 # compare
 
-WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8,64KiB", "--time", "1s")
+WORKLOAD = ("--mpi", "wheel:mpich", "--sizes", "8,10,64KiB", "--time", "1s")
 
 
 # Small sizes are compared, at which another test beside them shows at once.
@@ -318,6 +318,8 @@ def test_two_settings_are_compared_and_nothing_is_stored(commtune: CommandLine) 
     commtune.write(f"# shared memory\nexport {SOCKETS}=0\n", "shared.env")
     runs = commtune.query("SELECT COUNT(*) FROM runs")
     said = commtune.succeed("compare", f"{SOCKETS}=1", "@shared.env", *WORKLOAD, "--json")
+    remark = "note: 10 B: rounded down to whole elements of float32 (4 bytes)"
+    assert remark in said.err.splitlines()
     found = json.loads(said.out)
     assert found["b"]["configuration"] == {SOCKETS: "0"}
     (small,) = (d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all"))

@@ -16,9 +16,10 @@ import pytest
 from command_line import CommandLine, Said
 from components import require_component
 from mpi_fixture import session_mpi
+from rule_campaigns import stated
 from stores import opened_store
 
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict, content_key
+from commtune.model import content_key
 from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
 _SPACE = """\
@@ -42,19 +43,7 @@ timing: {max_samples: 10, time_cap: 2ms}
 budget: {search: 100ms, trials: 0}
 run_time_limit: 60s
 """
-_FASTER = Interval(900.0, 850.0, 950.0, 20)
-_PROFILE = Profile(
-    name="boastful",
-    operation="allreduce",
-    backend="mpi-host",
-    ranks=2,
-    nodes=1,
-    bytes_low=8,
-    bytes_high=8,
-    configuration=Configuration({"UCX_RNDV_THRESH": "4096"}),
-    verdict=Verdict.FASTER,
-    points=(PointEvidence("allreduce", 8, "all", 5e-6, 1e-6, _FASTER, Verdict.FASTER),),
-)
+_PROFILE = stated("allreduce", 8, 8, {"UCX_RNDV_THRESH": "4096"})
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +57,7 @@ def made(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> CommandL
     line.succeed("tune", "campaign.yaml")
     with opened_store(line.database) as store:
         (campaign_id,) = line.query("SELECT id FROM campaigns")[0]
-        store.save_profiles(campaign_id, [_PROFILE])
+        store.save_profiles(campaign_id, [replace(_PROFILE, name="said", ranks=2, guards=())])
     return line
 
 
@@ -91,7 +80,7 @@ def forget_libraries(line: CommandLine) -> None:
 
 def verify(line: CommandLine) -> tuple[list[str], str]:
     """What changed since the profile was measured, and where today's runs are kept."""
-    said: Said = line("verify", "small/boastful", "--time", "100ms", "--json")
+    said: Said = line("verify", "small/said", "--time", "100ms", "--json")
     assert said.out, said.err
     found = json.loads(said.out)
     return found["changes"], found["campaign"]
@@ -115,7 +104,7 @@ def test_on_another_ucx_it_does_not_go_on(commtune: CommandLine) -> None:
 def test_verify_says_that_it_is_another_ucx(commtune: CommandLine) -> None:
     changes, stored_as = verify(commtune)
     assert changes == ['libraries.ucx: "1.20.0" -> "1.20.1"']
-    assert stored_as.startswith("verify-small-boastful-")
+    assert stored_as.startswith("verify-small-said-")
     as_before = replace(commtune, extra={_GIVEN_VARIABLE: "ucx=1.20.0"})
     assert verify(as_before) == ([], "small")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_runs import CONTRACT, RunBench
@@ -27,17 +29,64 @@ def test_the_schema_is_one() -> None:
 _IN_PIECES = (Operation.MATRIX, Operation.STRIPING, Operation.PAIRS)
 
 
+@dataclass(frozen=True)
+class _Moved:
+    """What 1,000 bytes of float32 (250 elements) over three ranks come to, by formulas.
+
+    Attributes:
+        blocks: what ranks receive, each once, in blocks of 1,000 bytes.
+        answers: elements by which receivers answer.
+    """
+
+    total: int
+    per_peer: int
+    bus_factor: float
+    made_of: str = "messages"
+    blocks: int | None = None
+    answers: int = 0
+
+
+_MOVED = {
+    Operation.PING_PONG: _Moved(1000, 1000, 1),
+    Operation.BIDIRECTIONAL: _Moved(1000, 1000, 1),
+    Operation.STREAM: _Moved(64 * 1000, 1000, 1, blocks=1, answers=1),
+    Operation.ALLREDUCE: _Moved(1000, 1000, 4 / 3, "call"),
+    Operation.REDUCE: _Moved(1000, 1000, 1, "call"),
+    Operation.BROADCAST: _Moved(1000, 1000, 1, "call"),
+    Operation.ALLGATHER: _Moved(996, 332, 2 / 3, "call"),
+    Operation.REDUCE_SCATTER: _Moved(996, 332, 2 / 3, "call"),
+    Operation.ALLTOALL: _Moved(996, 332, 2 / 3, "call"),
+    Operation.RING: _Moved(1000, 1000, 1, blocks=3),
+    Operation.INCAST: _Moved(2000, 1000, 1, blocks=2),
+    Operation.ONE_TO_MANY: _Moved(2000, 1000, 1, blocks=2),
+    Operation.SELF: _Moved(1000, 1000, 1, blocks=3),
+}
+
+
 @pytest.mark.parametrize("operation", [o for o in Operation if o not in _IN_PIECES])
 def test_every_operation_follows_the_contract(run_bench: RunBench, operation: Operation) -> None:
-    run = run_bench(f"--op={operation}", "--sizes=8,4096,100000", "--run-id=one")
+    run = run_bench(f"--op={operation}", "--sizes=8,1000,4096,100000", "--run-id=one", ranks=3)
     header, *measurements, footer = run.valid_records()
     assert header["operation"] == operation
     assert header["run_id"] == "one"
-    assert [rank["rank"] for rank in header["rank_info"]] == [0, 1]
-    assert [m["bytes"] for m in measurements] == [8, 4096, 100000]
+    assert [rank["rank"] for rank in header["rank_info"]] == [0, 1, 2]
+    assert [m["bytes"] for m in measurements] == [8, 1000, 4096, 100000]
     assert all(m["checked"] > 0 and m["wrong"] == 0 for m in measurements)
     assert footer["status"] == "ok"
-    assert footer["measurements"] == 3
+    assert footer["measurements"] == 4
+    if operation in _MOVED:
+        _check_moved(measurements[1], _MOVED[operation])
+
+
+def _check_moved(found: Mapping[str, Any], moved: _Moved) -> None:
+    assert found["bytes_total"] == moved.total
+    assert found["bytes_per_peer"] == moved.per_peer
+    assert found["algbw_Bps"] == pytest.approx(moved.total / found["time_s"]["median"], rel=1e-6)
+    assert found["busbw_Bps"] == pytest.approx(moved.bus_factor * found["algbw_Bps"], rel=1e-6)
+    assert found["made_of"] == moved.made_of
+    assert "part" not in found
+    if moved.blocks is not None:  # before and after the samples
+        assert found["checked"] == 2 * (250 * moved.blocks + moved.answers)
 
 
 @pytest.mark.parametrize(

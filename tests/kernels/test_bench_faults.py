@@ -78,20 +78,11 @@ def test_babble_is_a_problem_and_is_not_read_to_its_end(run_bench: RunBench) -> 
     assert records.problems == ("longer than 67108864 bytes; the rest was not read",)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "ranks", "message"),
-    [
-        (["--op=allredduce", "--sizes=8"], 2, "unknown operation 'allredduce'; one of: ping-pong"),
-        (["--op=allreduce", "--sizes=8k"], 2, "'8k' is not a number from 1 to 1073741824"),
-        (["--op=allreduce", "--sizes=2"], 2, "less than one element of float32"),
-        (["--op=ping-pong", "--sizes=8"], 1, "ping-pong needs at least 2 ranks"),
-    ],
-)
-def test_wrong_arguments_exit_with_2_and_say_what_is_legal(
-    run_bench: RunBench, arguments: list[str], ranks: int, message: str
-) -> None:
-    run = run_bench(*arguments, ranks=ranks)
+def test_wrong_arguments_exit_with_2_and_say_what_is_legal(run_bench: RunBench) -> None:
+    """Others, and what is said of them, are tested in C++."""
+    run = run_bench("--op=allredduce", "--sizes=8")
     assert run.completed.exit_code == 2
+    message = "unknown operation 'allredduce'; one of: ping-pong"
     assert run.completed.output.count(message) == 1
     assert not run.records.exists()
 

@@ -106,12 +106,6 @@ def test_the_output_is_cut_by_sizes(run_bench: RunBench) -> None:
     ]
 
 
-def test_controls_are_no_matter_of_timed_runs(run_bench: RunBench) -> None:
-    run = run_bench("--op=allreduce", "--sizes=8", "--controls=A")
-    assert run.completed.exit_code == 2
-    assert "--controls needs --mode trace" in run.completed.output
-
-
 def _request() -> RunRequest:
     return RunRequest("r", DEFAULT, Workload(Operation.ALLREDUCE, (8, 64), 3), Timing())
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +12,7 @@ from commtune.errors import BuildFailed, EnvironmentFault
 from commtune.kernels.library_builds import build_message_counter, build_tuner
 from commtune.model import MpiInstallation
 
-
-@pytest.fixture(autouse=True)
-def no_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
+pytestmark = pytest.mark.usefixtures("no_umask")
 
 
 def _check_library(build: Callable[[Path], Path], cache: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import database_values as given
 import pytest
+from report_words import render_words, words_of
 from sqlalchemy import select, update
 from stored_campaigns import Made
 
@@ -42,17 +43,11 @@ def recorded(store: Store, url: str) -> ReportedCampaign:
     return read_record(store, url, describe_campaign(url, "made-up"))
 
 
-def shown(page: str) -> str:
-    """The text of a page, with single blanks."""
-    without = re.sub(r"<style.*?</style>|<svg.*?</svg>", "", page, flags=re.DOTALL)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", without)).replace(" .", ".")
-
-
 def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
     campaign(store, node_hours=64)
     record = recorded(store, url)
     assert scheduler_share(record) is None and timeline.list_losses(record) == ()
-    page = Page(record).render()
+    page = render_words(Page(record))
     assert "Jobs and node-hours" not in page and 'href="#jobs"' not in page
     assert "that were lost" not in page
 
@@ -60,17 +55,17 @@ def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
 def test_noise_on_purpose_is_said_with_what_it_was(store: Store, url: str) -> None:
     campaign_id = campaign(store)
     assert recorded(store, url).beside == ""
-    assert "Beside" not in shown(Page(recorded(store, url)).render())
+    assert "Beside" not in words_of(Page(recorded(store, url)))
     plain = Aggressor(AggressorPattern.INCAST, 2).plain()
     with store.database.write() as connection:
         (stored,) = sound_rows(connection, select(CAMPAIGNS.c.what), "campaigns")
         connection.execute(update(CAMPAIGNS).values(what={**stored.what, "aggressor": plain}))
     words = "Beside an aggressor: incast of 128 KiB from 2 ranks on 2 nodes"
-    assert f"{words}. Speedups are" in shown(Page(recorded(store, url)).render())
+    assert f"{words}. Speedups are" in words_of(Page(recorded(store, url)))
     for number, rate in enumerate((11.1234, 0.9)):
         run(store, campaign_id, f"n{number}", header={"beside": {"gigabits_per_s": rate}})
-    assert f"{words}; it sent 0.9 to 11.1 Gb/s during the runs" in shown(
-        Page(recorded(store, url)).render()
+    assert f"{words}; it sent 0.9 to 11.1 Gb/s during the runs" in words_of(
+        Page(recorded(store, url))
     )
 
 
@@ -89,7 +84,7 @@ def test_lost_runs_are_apart_from_failed_ones(store: Store, url: str) -> None:
     then, now = (timeline.phase_costs(r)[0] for r in (before, record))
     assert (now.failed - then.failed, now.lost, now.lost_s) == (1, 3, 7.0)
     assert now.failed_s - then.failed_s == pytest.approx(2.0)
-    said = shown(Page(record).render())
+    said = words_of(Page(record))
     assert re.search(
         r"cause runs configurations time said .* node-failure 2 1 7 s n7 is gone", said
     )
@@ -125,7 +120,7 @@ def test_jobs_say_what_they_used_and_came_to(store: Store, url: str) -> None:
         ("trace", "PENDING, in flight", 1, 0.0, None),
     ]
     assert (found.jobs, found.node_hours, found.budget, found.excluded) == (6, 1.75, 64.0, ("n9",))
-    said = shown(Page(recorded(store, url)).render())
+    said = words_of(Page(recorded(store, url)))
     assert "6 jobs used 1.75 of 64 node-hours. Left out: n9." in said
     assert "block COMPLETED 3 1.5 31 s" in said
     assert "block NODE_FAIL 1 0.25 – node n7 died" in said
@@ -142,7 +137,7 @@ def test_places_are_counted(store: Store, url: str) -> None:
     assert found is not None
     assert (found.nodes, found.placed, found.jobs) == (5, 4, 0)
     assert found.distances == {"same-switch": 0.5, "different-groups": 0.25}
-    said = shown(Page(recorded(store, url)).render())
+    said = words_of(Page(recorded(store, url)))
     assert (
         "The 4 runs whose nodes are known were made on 5 different nodes: 50 % with all nodes "
         "under one switch, 25 % with nodes in different groups of switches." in said

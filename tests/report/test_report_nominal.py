@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_words import words_of
 from stored_campaigns import Made
 from stores import opened_store
 
@@ -25,12 +24,12 @@ LEONARDO = {FABRIC: asdict(fabric_of(load_system("leonardo")))}
 
 
 def page_of(folder: Path, made: Made) -> tuple[Page, str]:
-    """A campaign's page, and its words."""
+    """A campaign's page, and its words; bandwidth alone is drawn."""
     url = f"sqlite:///{folder}/commtune.db"
     with opened_store(url) as store:
         made.store(store)
         page = Page(read_record(store, url, describe_campaign(url, made.name)))
-    return page, unescape(re.sub(r"<[^>]+>", "", page.render()))
+    return page, words_of(page, "bandwidth")
 
 
 def header(links: list[dict[str, Any]], memory: str = "device") -> dict[str, Any]:

@@ -6,11 +6,12 @@ import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from page_reader import PageReader
+from report_words import render_words
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
 from stores import opened_store
@@ -27,7 +28,6 @@ from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.nominal.operations import FABRIC
 
 Report = Callable[[Made], str]
-_VOID = {"meta", "br"}
 
 
 @pytest.fixture
@@ -53,6 +53,17 @@ def report(url: str, stored: Callable[[Made], str], tmp_path: Path) -> Report:
     return make
 
 
+@pytest.fixture
+def words(store: Store, url: str) -> Report:
+    """Stores a campaign, and returns the text of its page, whose figures are not drawn."""
+
+    def make(made: Made) -> str:
+        made.store(store)
+        return shown(render_words(page_of(store, url)))
+
+    return make
+
+
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of the campaign that most tests look at."""
@@ -64,42 +75,13 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
-class Reader(HTMLParser):
-    """Collects what a page shows, and holds its structure to the rules."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in _VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] not in ("style", "title"):
-            self.text.append(data)
-
-
-def parsed(page: str) -> Reader:
-    reader = Reader()
-    reader.feed(page)
-    reader.close()
-    assert reader.open == []
-    return reader
+def page_of(store: Store, url: str) -> Page:
+    return Page(read_record(store, url, describe_campaign(url, "made-up")))
 
 
 def shown(page: str) -> str:
     """The text of a page, with single blanks."""
-    return re.sub(r"\s+", " ", "".join(parsed(page).text))
+    return re.sub(r"\s+", " ", "".join(PageReader(page).texts))
 
 
 def test_the_answer_comes_first_with_its_numbers(usual: str) -> None:
@@ -120,18 +102,17 @@ def test_the_answer_comes_first_with_its_numbers(usual: str) -> None:
     assert "commtune export made-up/allreduce-65536-1048576 --format sh" in answer
 
 
-def test_keep_the_default_says_what_would_have_been_found(report: Report) -> None:
-    said = shown(report(Made(trials=5, blocks=7, effect=nothing, loaded=0.0)))
+def test_keep_the_default_says_what_would_have_been_found(words: Report) -> None:
+    said = words(Made(trials=5, blocks=7, effect=nothing, loaded=0.0))
     assert "Keep the default for 8 B to 1 MiB." in said
     assert "No gain was shown here; one of up to 7% could still be hidden." in said
     assert "Use this" not in said
     assert "The search made too few runs to tell variables apart." in said
 
 
-def test_facts_of_the_machine_are_words(report: Report) -> None:
+def test_facts_of_the_machine_are_words(words: Report) -> None:
     facts = {"gpus": [], "nics": ["ethernet virtio_net None", "ib mlx5 200000"], "cores": 2}
-    page = shown(report(Made(description=facts)))
-    assert "gpus– nicsethernet virtio_net, ib mlx5 200000" in page
+    assert "gpus– nicsethernet virtio_net, ib mlx5 200000" in words(Made(description=facts))
 
 
 def test_every_section_speaks(usual: str) -> None:
@@ -160,8 +141,8 @@ def test_a_usual_page_says_nothing_of_what_was_not(usual: str) -> None:
         assert part not in said, part
 
 
-def test_asking_again_weights_and_other_values_are_said(report: Report) -> None:
-    said = shown(report(Made(weighted=True, confirmations=2, refined=True)))
+def test_asking_again_weights_and_other_values_are_said(words: Report) -> None:
+    said = words(Made(weighted=True, confirmations=2, refined=True))
     assert "This was confirmation number 2 of the campaign" in said
     assert "may spend 10 % of the error rate" in said
     assert said.count("as the default over the campaign's messages (their time in all)") == 1
@@ -171,7 +152,7 @@ def test_asking_again_weights_and_other_values_are_said(report: Report) -> None:
 
 
 def test_a_page_needs_nothing_else(usual: str) -> None:
-    reader = parsed(usual)
+    reader = PageReader(usual)
     names = {tag for tag, _ in reader.tags}
     assert names.isdisjoint({"script", "link", "img", "iframe", "object", "base"})
     for tag, attributes in reader.tags:
@@ -184,7 +165,7 @@ def test_a_page_needs_nothing_else(usual: str) -> None:
 
 
 def test_a_page_can_be_heard_and_found_in(usual: str) -> None:
-    reader = parsed(usual)
+    reader = PageReader(usual)
     levels = [int(tag[1]) for tag, _ in reader.tags if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -213,7 +194,7 @@ NASTY = "a<b>&\"'</style><script>alert(1)</script>{{ 7*7 }} $x_1$ \u4e2d\u6587"
 def test_whatever_stands_in_the_database_stays_text(report: Report) -> None:
     made = Made(name=NASTY, description={NASTY: NASTY}, replayed=NASTY)
     page = report(made)
-    reader = parsed(page)
+    reader = PageReader(page)
     assert is_warned(page, f"REPLAYED from the recorded grid {NASTY}")
     assert {"script", "b"}.isdisjoint({tag for tag, _ in reader.tags})
     said = shown(page)
@@ -226,8 +207,8 @@ def test_a_real_campaign_has_no_banner(usual: str) -> None:
     assert "SIMULATED" not in said and "REPLAYED" not in said
 
 
-def test_a_campaign_without_a_conclusion_says_what_is_missing(report: Report) -> None:
-    said = shown(report(Made(concluded=False)))
+def test_a_campaign_without_a_conclusion_says_what_is_missing(words: Report) -> None:
+    said = words(Made(concluded=False))
     assert "Use this for 64 KiB to 1 MiB" in said
     assert "No conclusion is stored" in said
     assert "one of up to 7% could still be hidden" in said
@@ -286,11 +267,11 @@ def test_only_pairs_that_intervals_are_made_of_are_shown(store: Store, url: str)
 
 def test_a_border_with_an_interval_that_says_nothing_has_no_number(store: Store, url: str) -> None:
     Made(trials=5, blocks=9).store(store)
-    page = Page(read_record(store, url, describe_campaign(url, "made-up")))
+    page = page_of(store, url)
     (border,) = page.borders
     wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
     page.borders = (replace(border, sides=(wild,)),)
-    said = shown(page.render())
+    said = shown(render_words(page))
     part = said[said.index("Where the ranges part") : said.index("Minimum detectable effect")]
     assert "too noisy" in part and "109" not in part
 
@@ -300,7 +281,7 @@ def test_sizes_where_any_gain_may_be_hidden_are_named(store: Store, url: str) ->
     record = read_record(store, url, describe_campaign(url, "made-up"))
     known = {s: g for s, g in record.conclusion.detectable.items() if s != 1024}
     conclusion = replace(record.conclusion, detectable=known)
-    said = shown(Page(replace(record, conclusion=conclusion)).render())
+    said = shown(render_words(Page(replace(record, conclusion=conclusion))))
     part = said[said.index("Minimum detectable effect") :]
     assert re.search(r"8 B ?3\.1 % .*1 KiB ?any: too noisy", part)
     assert said.count("any: too noisy") == 1

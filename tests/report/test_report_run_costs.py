@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import database_values as given
+from report_words import words_in
 from stores import opened_store
 
 from commtune.app.profiles.reporting import write_campaign_report
@@ -30,8 +29,7 @@ def page(folder: Path, ends_s: list[float | None]) -> str:
             said: dict[str, Any] = {"header": _HEADER, "footer": _FOOTER, "end_s": end_s}
             given.add_run(store, campaign_id, request, **said, wall_s=1.0)
     write_campaign_report("shm", folder / "page.html", None, url)
-    written = (folder / "page.html").read_text(encoding="utf-8")
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", written)))
+    return words_in((folder / "page.html").read_text(encoding="utf-8"))
 
 
 def test_medians_of_each_part(tmp_path: Path) -> None:

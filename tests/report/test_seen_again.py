@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_words import words_of
 from stored_campaigns import Made
 from stores import opened_store
 
@@ -197,7 +196,7 @@ def page_words(
         campaign = replace(campaign, space={**campaign.space, "library": "nccl"})
         record = replace(read_record(store, url, campaign), conclusion=conclusion)
         page = Page(record)
-    return unescape(re.sub(r"<[^>]+>", "", page.render()))
+    return words_of(page)
 
 
 def test_a_report_has_a_section_of_it(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import database_values as given
 import psycopg
 import pytest
+from page_reader import PageReader
 from service_client import BEARER, TOKEN, Client, connect, served_at
 from starlette.requests import Request
 from starlette.types import Message
@@ -36,40 +36,9 @@ from commtune.service.replies import Reply, json_reply
 
 #: Takes seconds to make.
 _REPORT = "/campaigns/made-up/report"
-_VOID = {"meta", "link", "input", "br"}
 
 
-class Reader(HTMLParser):
-    """What a page shows; holds its structure to the rules of readers that don't see it."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(page)
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in _VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words += data.split()
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
-
-
-def check_structure(reader: Reader) -> None:
+def check_structure(reader: PageReader) -> None:
     """One heading of the first level, named fields, headed columns; no script or style inside."""
     assert len(reader.all("h1")) == 1 and reader.all("main") and reader.all("title")
     assert ("html", {"lang": "en"}) in reader.tags
@@ -117,7 +86,7 @@ def check_structure(reader: Reader) -> None:
 )
 def test_pages_show_what_is_stored(client: Client, path: str, shown: str) -> None:
     got = client.get(path)
-    reader = Reader(got.text)
+    reader = PageReader(got.text)
     assert shown in reader.text
     check_structure(reader)
 
@@ -131,8 +100,8 @@ def test_what_was_measured_under_other_conditions_is_another_question(
             profile = given.profile(conditions=Conditions(estimand=estimand))
             store.save_profiles(number, [profile])
     page = "/compare?left=campaign:medians&right=campaign"
-    assert "Not the same question" not in Reader(client.get(f"{page}:medians").text).text
-    shown = Reader(client.get(f"{page}:means").text).text
+    assert "Not the same question" not in PageReader(client.get(f"{page}:medians").text).text
+    shown = PageReader(client.get(f"{page}:means").text).text
     assert "ways to communicate or conditions differ" in shown
     assert "means, 2 ranks, mpi-host; speedups are ratios of mean times" in shown
 
@@ -147,7 +116,7 @@ def test_every_link_of_every_page_leads_somewhere(client: Client) -> None:
         assert got.status == 200, path
         if "/runs" in path or not got.headers["content-type"].startswith("text/html"):
             continue
-        reader = Reader(got.text)
+        reader = PageReader(got.text)
         found = [a.get("href") or "" for a in (*reader.all("a"), *reader.all("link"))]
         found += [a.get("src") or "" for a in reader.all("script")]
         assert all(one.startswith(("/", "#")) for one in found)
@@ -300,7 +269,9 @@ def test_the_queue_of_its_jobs_is_watched(served: str, client: Client, store: St
     events = Events(served, "queued")
     first = events.until(lambda _: True)
     assert (words(first)["jobs"], first["jobs"]) == ("none", [])
-    assert any("hidden" in one for one in Reader(client.get("/campaigns/queued").text).all("div"))
+    assert any(
+        "hidden" in one for one in PageReader(client.get("/campaigns/queued").text).all("div")
+    )
     book = store.job_book(number)
     waits = given.job("q-1", stage=JobStage.SUBMITTED, number="41", word="PENDING",
                       reason="Resources")  # fmt: skip
@@ -319,8 +290,8 @@ def test_the_queue_of_its_jobs_is_watched(served: str, client: Client, store: St
     events.close()
     shown = "41 block 4 RUNNING 2023-11-14 22:14:20 n[1-2]"
 
-    def find_page() -> Reader | None:
-        found = Reader(client.get("/campaigns/queued").text)
+    def find_page() -> PageReader | None:
+        found = PageReader(client.get("/campaigns/queued").text)
         return found if shown in found.text else None
 
     # A slow machine keeps the first page for longer.

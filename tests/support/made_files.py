@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 
 def write_file(file: Path, text: str) -> Path:
@@ -16,3 +20,11 @@ def write_script(file: Path, text: str) -> Path:
     """Writes a shell script that can be executed."""
     write_file(file, f"#!/bin/sh\n{text}\n").chmod(0o755)
     return file
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    """Makes files as open as they are asked for."""
+    before = os.umask(0)
+    yield
+    os.umask(before)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot, SchedulerFault
+from commtune.cluster.slurm.allocation import Srun
 from commtune.errors import UserError
 
 _NAME = re.compile(r"^#SBATCH --job-name=(\S+)$", re.MULTILINE)
@@ -124,3 +125,11 @@ class MemoryScheduler:
     def _check_answers(self) -> None:
         if self.silent:
             raise SchedulerFault("no answer", hint="ask again", transient=True)
+
+
+class SrunWithoutSteps(Srun):
+    """No Slurm is asked: steps are processes of this machine, which end with what started them."""
+
+    def steps(self, job: str) -> list[str]:
+        del job
+        return []

@@ -1,4 +1,4 @@
-"""Whole campaigns over a made-up machine whose truth is known, most with the real store."""
+"""Whole campaigns over a made-up machine whose truth is known, some with the real store."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 from held_campaigns import hold, record
-from made_up_spaces import made_up_space
+from known_machine import SPACE, truth
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import Database
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.model import (
@@ -28,37 +27,25 @@ from commtune.spaces.customizing import customize_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
+from commtune.tuner.ports import Store as AnyStore
 
-SPACE = made_up_space("""
-  - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
-  - {name: ALGORITHM, kind: choice, values: [ring, tree, hang, bad], source: test}
-  - {name: NOTHING, kind: integer, range: [1, 9], source: test}
-  - {name: NEITHER, kind: bool, source: test}
-""")
 SIZES = (8, 1024, 65536, 1048576)
-
-
-def truth(configuration: Configuration, size: int) -> float:
-    """A large buffer is 1.5x faster at large sizes, and a ring hurts small ones."""
-    base = 1e-6 + size / 5e9
-    if size >= 65536 and int(configuration.get("BUFFER", "8192")) >= 32768:
-        base /= 1.5
-    if size <= 1024 and configuration.get("ALGORITHM") == "ring":
-        base *= 2
-    return base
 
 
 @dataclass
 class Laboratory:
-    """What a campaign needs, made anew for each session over one database."""
+    """What a campaign needs; each session has a runner of its own.
 
-    database: Database
+    Attributes:
+        begin: gives the store, and the campaign's number in it.
+    """
+
+    begin: Callable[[Plan], tuple[AnyStore, int]]
     plan: Plan
     benchmark: SyntheticBenchmark
 
     def session(self) -> tuple[Campaign, QuietReporter]:
-        store = Store(self.database)
-        campaign_id = hold(store, self.plan)
+        store, campaign_id = self.begin(self.plan)
         runner = Runner(self.plan, campaign_id, self.benchmark, store, clock=self.benchmark.clock)
         reporter = QuietReporter()
         return Campaign(self.plan, runner, reporter), reporter
@@ -68,18 +55,32 @@ class Laboratory:
 
 
 @pytest.fixture
-def laboratory(store: Store) -> Laboratory:
+def laboratory() -> Laboratory:
+    """Over a store in memory: most of the time would be the database's."""
+    memory = InMemoryStore("test")
     plan = Plan(
         name="test",
         space=SPACE,
         workload=Workload(Operation.ALLREDUCE, SIZES),
         budget=Budget(search_s=40, ablation_s=10, confirmation_s=20),
     )
-    return Laboratory(store.database, plan, SyntheticBenchmark(truth, VirtualClock()))
+    return Laboratory(lambda _: (memory, 1), plan, SyntheticBenchmark(truth, VirtualClock()))
 
 
-def test_finds_and_confirms_what_is_there(laboratory: Laboratory) -> None:
-    report = laboratory.run()
+@pytest.fixture
+def stored(laboratory: Laboratory, store: Store) -> Laboratory:
+    """Over a database."""
+
+    def begin(plan: Plan) -> tuple[Store, int]:
+        anew = Store(store.database)
+        return anew, hold(anew, plan)
+
+    laboratory.begin = begin
+    return laboratory
+
+
+def test_finds_and_confirms_what_is_there(stored: Laboratory) -> None:
+    report = stored.run()
 
     large = [p for p in report.profiles if p.bytes_high == SIZES[-1] and p.bytes_low == 65536]
     assert len(large) == 1, report.profiles
@@ -139,7 +140,6 @@ def test_claims_nothing_where_nothing_is(laboratory: Laboratory) -> None:
             slow_share=0.3 if seed % 2 else 0.0,
         )
         plan = replace(laboratory.plan, seed=seed, budget=Budget(15, 5, 8))
-        # Half of the time would be the database's.
         runner = Runner(plan, 1, benchmark, InMemoryStore(str(seed)), clock=benchmark.clock)
         report = Campaign(plan, runner, QuietReporter()).run()
         claimed += any(p.verdict is Verdict.FASTER for p in report.profiles)
@@ -276,49 +276,16 @@ def test_configurations_of_the_user_go_first(laboratory: Laboratory) -> None:
     assert tried[0] == mine
 
 
-def test_no_configuration_is_searched_twice_before_the_finalists(laboratory: Laboratory) -> None:
-    laboratory.plan = replace(laboratory.plan, budget=Budget(60, 2, 2, trials=100))
-    laboratory.run()
-    store = Store(laboratory.database)
-    handle = store.open_campaign(record(laboratory.plan))
+def test_no_configuration_is_searched_twice_before_the_finalists(
+    stored: Laboratory, store: Store
+) -> None:
+    stored.plan = replace(stored.plan, budget=Budget(60, 2, 2, trials=100))
+    stored.run()
+    handle = store.open_campaign(record(stored.plan))
     trials = store.trials(handle.id)
     assert len({t.configuration for t in trials}) == len(trials)
-    searched = [r.configuration for r in laboratory.benchmark.runs if r.phase is Phase.SEARCH]
+    searched = [r.configuration for r in stored.benchmark.runs if r.phase is Phase.SEARCH]
     assert len({one for one in searched if not one.is_default}) == 100
-
-
-class Killed(BaseException):
-    """Stands for kill -9: nothing of ours runs after it."""
-
-
-@pytest.mark.parametrize("after", [1, 7, 60, 160, 230, 270])
-def test_resume_goes_on_as_if_nothing_had_happened(laboratory: Laboratory, after: int) -> None:
-    measure = laboratory.benchmark.measure
-    left = after
-
-    def killed_once(request: object, limit: float) -> object:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise Killed
-        return measure(request, limit)  # type: ignore[arg-type]  # passed through untouched
-
-    laboratory.benchmark.measure = killed_once  # type: ignore[method-assign,assignment]  # for this test
-    with pytest.raises(Killed):
-        laboratory.run()
-    report = laboratory.run()
-
-    store = Store(laboratory.database)
-    handle = store.open_campaign(record(laboratory.plan))
-    runs = list(store.runs(handle.id))
-    assert store.open_runs(handle.id) == []
-    interrupted = [r for r in runs if r.outcome is Outcome.INTERRUPTED]
-    assert len(interrupted) == 1
-    assert len({r.run_id for r in runs}) == len(runs)
-    if not interrupted[0].configuration.is_default and interrupted[0].phase is Phase.SEARCH:
-        again = [r for r in runs if r.configuration == interrupted[0].configuration]
-        assert any(r.outcome is Outcome.OK for r in again)
-    assert any(p.verdict is Verdict.FASTER for p in report.profiles)
 
 
 def test_a_finished_campaign_makes_no_further_run(laboratory: Laboratory) -> None:

@@ -11,7 +11,7 @@ import database_values as values
 import pytest
 from command_line import CommandLine
 from components import require_component
-from mpi_fixture import BUILT, session_mpi
+from mpi_fixture import session_mpi
 
 from commtune.app.campaigns.tuning import prepare_campaign
 from commtune.app.setup.doctor import _check_environment, _versions_below
@@ -52,12 +52,11 @@ NO_MPI = MpiInstallation(
 
 
 @pytest.fixture
-def mpi(monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:
+def mpi(shared_cache: None, monkeypatch: pytest.MonkeyPatch) -> MpiInstallation:  # noqa: ARG001
     """A real MPI, for which the benchmark was built or is."""
     found = session_mpi()
     require_component("an MPI (make .mpi/mpich)", found is not None)
     assert found is not None
-    monkeypatch.setenv("XDG_CACHE_HOME", str(BUILT.parent))
     monkeypatch.delenv(_GIVEN_VARIABLE, raising=False)
     return found
 

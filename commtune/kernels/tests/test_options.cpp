@@ -194,6 +194,15 @@ TEST(options_of_patterns_belong_to_them) {
   EXPECT(complaint(with("--inside", "mpi-host")) == "--inside is not for --op allreduce");
   EXPECT(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--assemble=mpi-host"}) ==
          "--assemble is not for --op matrix");
+  EXPECT(complaint({"--op=stream", "--sizes=8", "--group-size=2"}) ==
+         "--group-size is not for --op stream");
+  EXPECT(complaint({"--op=striping", "--sizes=8", "--active=1"}) ==
+         "--active is not for --op striping");
+  EXPECT(complaint({"--op=pairs", "--sizes=8", "--direction=outbound"}) ==
+         "--direction is not for --op pairs");
+  EXPECT(complaint({"--op=ring", "--sizes=8", "--inside=mpi-host"}) ==
+         "--inside is not for --op ring");
+  EXPECT(complaint({"--op=ring", "--sizes=8", "--matrix=m"}) == "--matrix is not for --op ring");
   EXPECT(harness::contains(complaint({"--op=striping", "--sizes=8", "--backend=xccl",
                                       "--assemble=ipc-get", "--timing=batched"}),
                            "not with --inside, --between or --assemble"));
@@ -203,6 +212,8 @@ TEST(options_of_patterns_belong_to_them) {
                                         "--inside=ipc-put", on_stream}),
                              "not with --inside, --between or --assemble"));
   }
+  EXPECT(complaint(with("--rotate", "maybe")) == "--rotate: 'maybe' is neither yes nor no");
+  EXPECT(complaint(with("--bind", "core")) == "--bind: 'core' is neither none nor gpu");
   EXPECT(harness::contains(complaint(with("--bind", "gpu")), "mpi-host uses none"));
   EXPECT(harness::contains(complaint(with("--share-gpus", "yes")), "mpi-host uses none"));
   EXPECT(complaint(with("--end", "soon")) == "--end: 'soon' is neither clean nor quick");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ from bench_runs import Ended
 from python_bench_runs import RunPython
 
 from commtune.kernels.programs import PythonProgram, libmpi_of
+from commtune.kernels.python_bench.faults import UsageFault
 from commtune.kernels.python_bench.layout import OPERATIONS, lay_out
+from commtune.kernels.python_bench.options import Options
 from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, MpiInstallation, Operation, RunRequest, Timing, Workload
 
@@ -54,8 +57,10 @@ def test_every_operation_follows_the_contract(run_python: RunPython, operation: 
     assert [m.canary_s for m in found.measurements] == [None] * 3
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8"])
-@pytest.mark.parametrize("operation", ["allreduce", "reduce-scatter", "alltoall"])
+@pytest.mark.parametrize(
+    ("operation", "dtype"),
+    [("alltoall", "float64"), ("reduce-scatter", "int32"), ("allreduce", "uint8")],
+)
 def test_every_type_is_summed_exactly(run_python: RunPython, operation: str, dtype: str) -> None:
     run = run_python(f"--op={operation}", "--sizes=3000", f"--dtype={dtype}", ranks=3)
     _, measurement, _ = run.valid_records()
@@ -102,15 +107,28 @@ def test_the_program_asks_for_what_the_reader_expects(
         (["--op=allreduce"], "required: --sizes"),
         (["--op=sum", "--sizes=8"], "one of: ping-pong"),
         (["--op=allreduce", "--sizes=8,8"], "8 is there twice"),
-        (["--op=allreduce", "--sizes=2"], "less than one element of float32"),
         (["--op=allreduce", "--sizes=8", "--time-cap=x"], "'x' is not a number from"),
         (["--op=allreduce", "--sizes=8", "--backend=xccl"], "--backend: invalid choice: 'xccl'"),
         (["--op=allreduce", "--sizes=8", "--size=8"], "unrecognized arguments: --size=8"),
+    ],
+)
+def test_arguments_that_are_wrong_are_refused(arguments: list[str], words: str) -> None:
+    with pytest.raises(UsageFault, match=re.escape(words)):
+        Options.parse(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--op=allreduce", "--sizes=8,8"], "8 is there twice"),
+        (["--op=allreduce", "--sizes=2"], "less than one element of float32"),
         (["--op=allreduce", "--sizes=8", "--backend=python-device"], "needs CuPy"),
         (["--op=allreduce", "--sizes=8", "--libmpi=/opt/no"], "/opt/no: cannot open"),
     ],
 )
-def test_what_is_wrong_is_said(run_python: RunPython, arguments: list[str], words: str) -> None:
+def test_what_is_wrong_is_said_once(
+    run_python: RunPython, arguments: list[str], words: str
+) -> None:
     completed = run_python(*arguments).completed
     if "needs CuPy" in words and "no GPU" in completed.output:
         return  # CuPy is there, and no GPU

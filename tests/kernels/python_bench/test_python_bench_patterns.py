@@ -143,21 +143,26 @@ def run(self):
 _UP = "self.up = self.part()\n    self.up.add(1, 0, self.size)"
 
 
+_LEFT = "run() returned at {size} bytes before the messages of the pattern itself"
+
+
 @pytest.mark.parametrize(
-    ("run_body", "words"),
+    ("run_body", "words", "size", "check"),
     [
-        ("self.start()", "run() returned at {size} bytes before the messages of the pattern"),
-        ("self.start(); self.wait(); self.up.start()", "messages of its part() 1 were complete"),
-        # Only one rank does not wait.
-        ("self.start(); self.comm.rank == 0 and self.wait()", "messages of the pattern itself"),
-        # All is well in the first round.
+        ("self.start()", _LEFT, 8, "full"),
+        ("self.start()", _LEFT, 1 << 20, "none"),
         (
-            "self.start(); self.early or self.wait(); self.early = True",
-            "messages of the pattern itself",
+            "self.start(); self.wait(); self.up.start()",
+            "messages of its part() 1 were complete",
+            8,
+            "full",
         ),
+        # Only one rank does not wait.
+        ("self.start(); self.comm.rank == 0 and self.wait()", _LEFT, 8, "full"),
+        # All is well in the first round.
+        ("self.start(); self.early or self.wait(); self.early = True", _LEFT, 8, "full"),
     ],
 )
-@pytest.mark.parametrize(("size", "check"), [(8, "full"), (1 << 20, "none")])
 def test_messages_that_run_does_not_wait_for_are_an_error(
     run_python: RunPython, tmp_path: Path, run_body: str, words: str, size: int, check: str
 ) -> None:
@@ -178,16 +183,7 @@ def test_messages_that_run_does_not_wait_for_are_an_error(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (
-            "def define(self):\n    self.call('alltoal', 8)",
-            "there is no call 'alltoal'; calls are",
-        ),
-        (
-            "def define(self):\n    self.call('allreduce', 8, times=0)",
-            "allreduce is to be called 0 times",
-        ),
         ("def define(self):\n    pass", "Mine adds no messages and no calls at 8 bytes"),
-        ("def define(self):\n    self.add(0, 2, 8)", "names rank 2; ranks are 0 to 1"),
         ("def define(self):\n    self.add(0, 1, 2)", "less than one element (4 bytes)"),
         (
             "def define(self):\n    import os\n    self.add(0, 1, os.getpid() * 4)",
@@ -252,5 +248,18 @@ def test_messages_lie_one_behind_the_other() -> None:
     ]  # fmt: skip
     with pytest.raises(RuntimeError, match="while a pattern is measured"):
         Fan(3, 8).start()
-    with pytest.raises(UsageFault, match="ranks are 0 to 1"):
-        Fan(2, 8).add(3, 0, 8)
+
+
+def test_wrong_calls_and_ranks_are_refused_as_they_are_added() -> None:
+    class Empty(Pattern):
+        def define(self) -> None:
+            pass
+
+    pattern = Empty(2, 8)
+    with pytest.raises(UsageFault, match="there is no call 'alltoal'; calls are"):
+        pattern.call("alltoal", 8)
+    with pytest.raises(UsageFault, match="allreduce is to be called 0 times"):
+        pattern.call("allreduce", 8, times=0)
+    for source, destination in ((0, 2), (2, 0)):
+        with pytest.raises(UsageFault, match="names rank 2; ranks are 0 to 1"):
+            pattern.add(source, destination, 8)

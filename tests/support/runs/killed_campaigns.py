@@ -71,10 +71,15 @@ def dying(store: Store, after: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Ended:
-    """A campaign that came to its end, and all that is stored of it."""
+    """A campaign that came to its end, and all that is stored of it.
+
+    Attributes:
+        left: identifiers of the runs that were under way when a controller died.
+    """
 
     report: CampaignResult
     calls: int
+    left: frozenset[str]
     runs: tuple[Run, ...]
     plans: dict[int, BlockPlan]
     decision: Decision
@@ -84,6 +89,7 @@ def campaign(folder: Path, kills: list[int]) -> Ended:
     """A campaign whose controllers die after so many calls each, until one is left alone."""
     database = open_database(f"sqlite:///{folder}/test.db")
     benchmark = SyntheticBenchmark(truth, VirtualClock(), seed=4, noise=0.01)
+    left: set[str] = set()
     for after in [*kills, -1]:
         store = Store(database)
         campaign_id = hold(store, PLAN)
@@ -92,20 +98,31 @@ def campaign(folder: Path, kills: list[int]) -> Ended:
         try:
             report = Campaign(PLAN, runner, QuietReporter()).run()
         except Killed:
-            continue
+            left |= {request.run_id for request in store.open_runs(campaign_id)}
     assert store.open_runs(campaign_id) == []
     plans = {plan.number: plan for plan in store.blocks(campaign_id)}
     decision = store.decision(campaign_id)
     assert decision is not None
     runs = tuple(store.runs(campaign_id))
     database.close()
-    return Ended(report, calls[0], runs, plans, decision)
+    return Ended(report, calls[0], frozenset(left), runs, plans, decision)
 
 
 @cache
 def unharmed() -> Ended:
     with TemporaryDirectory() as folder:
         return campaign(Path(folder), [])
+
+
+def assert_runs_cut_short_are_told(found: Ended, kills: int) -> None:
+    """One for each death during a run; what the search was trying is tried again."""
+    assert len({r.run_id for r in found.runs}) == len(found.runs)
+    interrupted = [r for r in found.runs if r.outcome is Outcome.INTERRUPTED]
+    assert {r.run_id for r in interrupted} == found.left
+    assert len(found.left) <= kills
+    good = {r.configuration for r in found.runs if r.outcome is Outcome.OK}
+    searched = {r.configuration for r in interrupted if r.phase is Phase.SEARCH}
+    assert searched <= good
 
 
 def assert_sound(found: Ended, kills: int = 1) -> None:
@@ -118,6 +135,7 @@ def assert_sound(found: Ended, kills: int = 1) -> None:
     )
     assert said == wanted
     assert ("all-sizes", Configuration({"V": "2"}), True) in said
+    assert_runs_cut_short_are_told(found, kills)
     looks = found.decision.looks
     assert 1 <= len(looks) <= len(found.decision.shares)
     confirmed = [r for r in found.runs if r.phase is Phase.CONFIRM]

@@ -58,3 +58,9 @@ def mpi() -> MpiInstallation:
 def executable(mpi: MpiInstallation) -> Path:
     """The native benchmark for it, where the command line looks as well."""
     return built_benchmark(mpi)
+
+
+@pytest.fixture
+def shared_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes this process look for benchmarks where all tests build them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(BUILT.parent))

@@ -21,6 +21,7 @@ from ablations import (
     only,
     two,
 )
+from killed_campaigns import Killed
 from simulated import SimulatedBenchmark
 
 from commtune.db.codec import dump_model, load_model
@@ -136,10 +137,6 @@ def test_blocks_of_an_earlier_sitting_count_when_the_time_is_over() -> None:
         again = Bench(effect(one), seed, budget_s=12.0, store=whole.store)
         again.benchmark.now = whole.benchmark.now
         assert again.run()[0].after == expected.after
-
-
-class Killed(BaseException):
-    """Stands for kill -9."""
 
 
 @pytest.mark.parametrize("after", [1, 12, 30, 45, 61])

@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 from confirmations import A, Confirmation, gains, noise
+from killed_campaigns import Killed
 from simulated import Draw, MadeUpNoise, SimulatedBenchmark
 
 from commtune.model import (
@@ -20,10 +21,6 @@ from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.statistics.blocks import whole_blocks
-
-
-class Killed(BaseException):
-    """Stands for kill -9: nothing of ours runs after it."""
 
 
 @dataclass

@@ -236,15 +236,23 @@ def tally(
     return claims, missed
 
 
+#: Noises of which a gain at the minimum, the hardest case, is tested as well.
+AT_THE_MINIMUM = ("normal", "bimodal", "outliers")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_nothing_is_nothing_is_claimed(kind: str) -> None:
-    """A/A: 400 confirmations of two candidates, at all looks and sizes, for each noise."""
-    claims, missed = tally(kind, simulated.null, {}, 400)
-    assert claims <= most(400, 0.05)
-    assert missed <= most(400, 0.05)
+    """A/A: 400 confirmations of two candidates, at all looks and sizes, for each noise.
+
+    Or 100, where the harder case of the next test has more with the same noise.
+    """
+    count = 100 if kind in AT_THE_MINIMUM else 400
+    claims, missed = tally(kind, simulated.null, {}, count)
+    assert claims <= most(count, 0.05)
+    assert missed <= most(count, 0.05)
 
 
-@pytest.mark.parametrize("kind", ["normal", "bimodal", "outliers"])
+@pytest.mark.parametrize("kind", AT_THE_MINIMUM)
 def test_a_gain_at_the_minimum_is_claimed_as_rarely(kind: str) -> None:
     """The hardest case for a claim of more than the minimum, and one that meets all looks."""
     claims, missed = tally(kind, gains(a=1.02, b=1.02), {A: 1.02, B: 1.02}, 250)

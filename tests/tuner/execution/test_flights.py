@@ -8,18 +8,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from held_campaigns import hold
-from made_up_spaces import made_up_space
+from known_machine import SPACE, truth
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 from synthetic_batches import SyntheticBatches
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.db.connection.engine import Database
-from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
 from commtune.tuner.campaign import Campaign, CampaignResult
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Batches
 from commtune.tuner.search.model import TableModel
@@ -28,30 +26,19 @@ from commtune.tuner.search.standings import SpeedupReader, Speedups
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import DEFAULT_STRATEGY
 
-SPACE = made_up_space("""
-  - {name: BUFFER, kind: power-of-two, range: [1024, 65536], source: test}
-  - {name: ALGORITHM, kind: choice, values: [ring, tree, hang, bad], source: test}
-  - {name: NOTHING, kind: integer, range: [1, 9], source: test}
-  - {name: NEITHER, kind: bool, source: test}
-""")
 SIZES = (8, 65536, 1048576)
-
-
-def truth(configuration: Configuration, size: int) -> float:
-    """A large buffer is 1.5x faster at large sizes."""
-    large = size >= 65536 and int(configuration.get("BUFFER", "8192")) >= 32768
-    return (1e-6 + size / 5e9) / (1.5 if large else 1.0)
 
 
 @dataclass
 class Laboratory:
-    database: Database
+    """What a campaign needs; each session has a runner of its own over one store."""
+
     batches: SyntheticBatches
     plan: Plan
+    store: InMemoryStore
 
     def session(self) -> Campaign:
-        store = Store(self.database)
-        runner = Runner(self.plan, hold(store, self.plan), self.batches, store)
+        runner = Runner(self.plan, 1, self.batches, self.store)
         return Campaign(self.plan, runner, QuietReporter())
 
     def run(self) -> CampaignResult:
@@ -59,7 +46,7 @@ class Laboratory:
 
 
 @pytest.fixture
-def laboratory(store: Store) -> Laboratory:
+def laboratory() -> Laboratory:
     plan = Plan(
         name="test",
         space=SPACE,
@@ -67,7 +54,7 @@ def laboratory(store: Store) -> Laboratory:
         budget=Budget(search_s=40, ablation_s=10, confirmation_s=20),
     )
     batches = SyntheticBatches(SyntheticBenchmark(truth, VirtualClock()))
-    return Laboratory(store.database, batches, plan)
+    return Laboratory(batches, plan, InMemoryStore("test"))
 
 
 def test_the_double_is_the_port(laboratory: Laboratory) -> None:
