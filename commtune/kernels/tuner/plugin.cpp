@@ -3,7 +3,8 @@
 //
 // Ranks that choose differently hang. So a file that can't be used ends the communicator's start
 // with an error, and does not leave one rank with NCCL's choice among others that have rules; and
-// what was read first in a process holds in it to the end, whatever becomes of the file.
+// what was read first in a process holds in it to the end, whatever becomes of the file. So the
+// library stays loaded when NCCL unloads it (CMakeLists.txt).
 
 #include <strings.h>
 
