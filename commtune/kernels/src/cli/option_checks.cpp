@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "backends/backend.h"
 #include "error.h"
 
 namespace commtune {
@@ -49,6 +50,12 @@ void check_patterns(const Options& options, const Given& given) {
   }
   if (!uses_gpu(options) && (options.bind == Bind::gpu || options.shares_gpus)) {
     throw UsageError("--bind gpu and --share-gpus yes are for GPUs: --backend mpi-host uses none");
+  }
+  for (const std::string& other : {options.inside, options.between, options.assemble}) {
+    const bool on_host = options.backend == kHostBackend;
+    if (other.empty() || (other == kHostBackend) == on_host) continue;
+    throw UsageError(other + " and " + options.backend +
+                     " don't work on the same memory: name backends for the host or for GPUs");
   }
   if (operation == O::matrix && given.count("--matrix") == 0) {
     throw UsageError("matrix needs --matrix FILE");
@@ -99,6 +106,9 @@ void check_operation(const Options& options, const Given& given) {
   }
   if (!options.controls.empty() && options.mode != Mode::trace) {
     throw UsageError("--controls needs --mode trace: reading them may change times");
+  }
+  if (options.fault && options.mode == Mode::trace) {
+    throw UsageError("--fault is not for --mode trace, which checks nothing");
   }
   if (options.limits.min_samples > options.limits.max_samples) {
     throw UsageError("--min-samples is more than --max-samples");

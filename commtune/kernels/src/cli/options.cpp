@@ -394,6 +394,12 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   check_whole(line.options, given);
   Options& options = line.options;
   if (options.timing == Timing::batched && options.operations == 0) options.operations = kBatched;
+  if (options.mode == Mode::trace) {  // one by one: only how a rank waits is as in a measurement
+    options.timing = Timing::blocking;
+    options.timer = Timer::wall;
+    options.graph = options.rotate = false;
+    options.operations = 0;
+  }
   return line;
 }
 
