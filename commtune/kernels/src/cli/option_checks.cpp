@@ -12,6 +12,9 @@ namespace commtune {
 
 namespace {
 
+/// Operations of a batch, as in nccl-tests.
+constexpr int kBatched = 20;
+
 bool is_any_of(Operation operation, std::initializer_list<Operation> some) {
   return std::find(some.begin(), some.end(), operation) != some.end();
 }
@@ -125,6 +128,16 @@ void check_operation(const Options& options, const Given& given) {
   } else if (given.count("--aggressor-backend") != 0) {
     throw UsageError("--aggressor-backend needs --aggressors");
   }
+}
+
+void settle_timing(Options& options) {
+  if (options.timing == Timing::batched && options.operations == 0) options.operations = kBatched;
+  if (options.mode != Mode::trace) return;
+  // One by one: only how a rank waits is as in a measurement.
+  options.timing = Timing::blocking;
+  options.timer = Timer::wall;
+  options.graph = options.rotate = false;
+  options.operations = 0;
 }
 
 }  // namespace commtune
