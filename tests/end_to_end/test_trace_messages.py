@@ -91,6 +91,18 @@ def test_a_program_that_sends_nothing_or_fails_is_told(commtune: CommandLine) ->
     assert "sh ended with exit code 3:\noh" in failing.err
 
 
+def test_counts_that_a_process_can_t_write_end_the_program(
+    program: str, commtune: CommandLine
+) -> None:
+    own = [sys.executable, program]
+    first = ["-n", "1", "env", "COMMTUNE_MESSAGES=/nonexistent", *own]
+    loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi("mpich"))})
+    launched = ["mpiexec", *first, ":", "-n", "1", *own]
+    said = loading("trace-messages", "--mpi", "wheel:mpich", "--", *launched)
+    assert said.code == 2, said.err
+    assert "commtune: the counts can't be written: /nonexistent/" in said.err
+
+
 def test_a_program_of_the_standard_abi_is_refused(commtune: CommandLine) -> None:
     source = commtune.write(
         "#include <mpi.h>\nint main(void) { int n = 1; MPI_Init(0, 0);"

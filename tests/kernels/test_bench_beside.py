@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from bench_runs import RunBench, read_valid
 
+from commtune.cluster.exit_codes import judge_run
 from commtune.kernels.records import read_records
+from commtune.model import Outcome
 
 _QUICK = ("--max-samples=10", "--time-cap=0.01")
 
@@ -76,6 +78,14 @@ def test_one_mistake_ends_both_and_is_said_once(run_bench: RunBench) -> None:
     )  # fmt: skip
     assert run.completed.exit_code == 2, run.completed.output
     assert run.completed.output.count("this executable has no backend 'telepathy'") == 1
+
+
+def test_what_the_machine_lacks_for_one_part_is_waived(run_bench: RunBench) -> None:
+    beside = ("--aggressors=last:2", "--pattern=incast", "--aggressor-backend=ipc-put")
+    run = run_bench("--op=ring", "--sizes=8", *beside, "--message=8", *_QUICK, ranks=4)
+    outcome, reason = judge_run(read_records(run.records), run.completed, 60.0)
+    assert (outcome, run.completed.exit_code) == (Outcome.MISSING_PROGRAM, 5), reason
+    assert reason.startswith("waived: rank 2: this executable has no backend 'ipc-put'")
 
 
 @pytest.mark.parametrize("fault", ["crash@64", "hang@64"])

@@ -245,7 +245,7 @@ def test_an_nccl_that_compiles_by_now_is_built_with(
     assert not build_benchmark(mpi, cache, toolchain=toolchain).is_new
 
 
-@pytest.mark.parametrize(("version", "is_refused"), [("11.3.109", True), ("11.4.48", False)])
+@pytest.mark.parametrize(("version", "is_refused"), [("11.4.152", True), ("11.5.50", False)])
 def test_a_cuda_without_what_graphs_need_is_refused_in_words(
     tmp_path: Path, version: str, *, is_refused: bool
 ) -> None:
@@ -256,4 +256,4 @@ def test_a_cuda_without_what_graphs_need_is_refused_in_words(
     program = [str(cmake), f"-DCMAKE_CUDA_COMPILER={nvcc}", "-P", str(_CUDA_CMAKE)]
     done = process.run_process(program, environment={}, timeout_s=PATIENCE_S)
     words = " ".join(done.output.split())
-    assert (f"is of CUDA {version}, and 11.4 is the oldest" in words) is is_refused, words
+    assert (f"is of CUDA {version}, and 11.5 is the oldest" in words) is is_refused, words

@@ -22,9 +22,9 @@ if(failed OR NOT said MATCHES "release [0-9.]+, V([0-9.]+)")
 endif()
 set(gpu_name CUDA)
 set(gpu_version ${CMAKE_MATCH_1})
-# The first in which graphs are made as HIP makes them, too (src/gpu/graph.cpp).
-if(gpu_version VERSION_LESS 11.4)
-  message(FATAL_ERROR "${gpu_compiler} is of CUDA ${gpu_version}, and 11.4 is the oldest that will "
+# The first that knows -arch=all-major. Since 11.4 graphs are made as HIP makes them (graph.cpp).
+if(gpu_version VERSION_LESS 11.5)
+  message(FATAL_ERROR "${gpu_compiler} is of CUDA ${gpu_version}, and 11.5 is the oldest that will "
     "do: load a newer module, or name another CUDA by -DCOMMTUNE_GPU_ROOT")
 endif()
 

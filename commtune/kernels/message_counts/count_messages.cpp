@@ -3,11 +3,12 @@
 // COMMTUNE_MESSAGES when it ends MPI. Bytes are the benchmark's: see docs/benchmark.md.
 #include <link.h>
 #include <mpi.h>
-#include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -59,15 +60,20 @@ void write_counts() {
   if (folder == nullptr || counts.empty()) {
     return;
   }
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  const std::string path = std::string(folder) + "/" + host + "-" + std::to_string(getpid());
-  if (std::FILE* file = std::fopen(path.c_str(), "w"); file != nullptr) {
-    for (const auto& [key, number] : counts) {
-      const auto& [operation, ranks, bytes] = key;
-      std::fprintf(file, "%s %d %lld %lld\n", operation.c_str(), ranks, bytes, number);
-    }
-    std::fclose(file);
+  // In containers, processes of one node may have the same name of the host and the same number.
+  std::string path = std::string(folder) + "/XXXXXX";
+  const int opened = mkstemp(path.data());
+  std::FILE* file = opened < 0 ? nullptr : fdopen(opened, "w");
+  bool is_written = file != nullptr;
+  for (const auto& [key, number] : counts) {
+    const auto& [operation, ranks, bytes] = key;
+    is_written = is_written && std::fprintf(file, "%s %d %lld %lld\n", operation.c_str(), ranks,
+                                            bytes, number) > 0;
+  }
+  if (!is_written || std::fclose(file) != 0) {
+    std::fprintf(stderr, "commtune: the counts can't be written: %s: %s\n", path.c_str(),
+                 std::strerror(errno));
+    std::_Exit(1);
   }
 }
 

@@ -21,20 +21,23 @@ enum ExitStatus : int {
   kExitWaived = 5
 };
 
-/// The command line asks for something that doesn't exist; the message says what does.
+/// All ranks come to it, so that one of them says it: the command line asks for something that
+/// doesn't exist, and the message says what does; or another status.
 class UsageError : public Error {
  public:
-  using Error::Error;
+  explicit UsageError(const std::string& why, ExitStatus status = kExitUsage)
+      : Error(why), status_(status) {}
 
-  virtual ExitStatus status() const { return kExitUsage; }
+  ExitStatus status() const { return status_; }
+
+ private:
+  ExitStatus status_;
 };
 
 /// What was asked for makes sense, and this machine or this executable can't do it.
 class Waived final : public UsageError {
  public:
-  explicit Waived(const std::string& why) : UsageError("waived: " + why) {}
-
-  ExitStatus status() const override { return kExitWaived; }
+  explicit Waived(const std::string& why) : UsageError(why, kExitWaived) {}
 };
 
 }  // namespace commtune

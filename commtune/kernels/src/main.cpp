@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,28 +63,19 @@ int run_alone(Options options, const std::vector<std::string>& arguments, const 
 
 /// Chooses the GPU, and goes to the CPUs near it, where the launcher says this rank's place: before
 /// MPI_Init, since libraries that are aware of GPUs look there which one is ours.
-/// @return false where it failed, which is said. UsageError passes: all ranks come to it
-bool settle_early(const Options& options) {
+/// @return why it failed, for fail_together: other ranks, which may have GPUs, wait in MPI_Init
+std::optional<UsageError> settle_early(const Options& options) {
   const int local_rank = local_rank_from_launcher();
-  if (local_rank < 0) return true;
+  if (local_rank < 0 || !uses_gpu(options)) return std::nullopt;
   try {
     choose_device(local_rank, options.shares_gpus);
     if (options.bind == Bind::gpu) stay_near_device();
-    return true;
-  } catch (const UsageError&) {
-    throw;
+    return std::nullopt;
+  } catch (const UsageError& error) {
+    return error;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "commtune-bench: %s\n", error.what());
-    return false;
+    return UsageError(error.what(), kExitFailure);
   }
-}
-
-/// From a rank that ended by itself launchers don't learn that the others wait for it in MPI_Init.
-int end_all(int* argc, char*** argv) {
-  const World world(argc, argv);
-  wait_to_be_heard();
-  MPI_Abort(MPI_COMM_WORLD, kExitFailure);
-  return kExitFailure;
 }
 
 /// A run of a shared launch, in a process of its own. It is looked at here whether it fails: MPI,
@@ -95,7 +87,7 @@ int run_served(const std::vector<std::string>& arguments, const World& world) {
     if (!line.print.empty() || line.options.mode != Mode::measure) {
       throw UsageError("a shared launch measures, and nothing else");
     }
-    if (uses_gpu(line.options) && !settle_early(line.options)) return kExitFailure;
+    fail_together(world, settle_early(line.options));
     return run_alone(line.options, arguments, world, clock);
   } catch (const UsageError& error) {
     return exit_of_all(error.status(), error.what(), world.is_first());
@@ -105,14 +97,16 @@ int run_served(const std::vector<std::string>& arguments, const World& world) {
   }
 }
 
-int run_under_mpi(const CommandLine& line, const std::vector<std::string>& arguments, int* argc,
-                  char*** argv, const Clock& clock) {
+int run_under_mpi(const CommandLine& line, const std::vector<std::string>& arguments,
+                  const std::optional<UsageError>& problem, int* argc, char*** argv,
+                  const Clock& clock) {
   const World world(argc, argv);
   const int expected = line.options.expect_ranks;
   if (expected != 0 && world.size() != expected) {
     return exit_of_all(kExitWrongWorld, wrong_world(expected, world.size()), speaks_for_all());
   }
   try {
+    fail_together(world, problem);
     if (line.options.mode == Mode::serve) return serve(world, run_served);
     if (line.options.mode == Mode::aggress) {
       return aggress(line.options, arguments, world, clock);
@@ -145,10 +139,8 @@ int main(int argc, char** argv) {
     if (line.options.mode == commtune::Mode::aggress) {
       commtune::heed_signals(line.options.aggressor.longest_s);
     }
-    if (commtune::uses_gpu(line.options) && !commtune::settle_early(line.options)) {
-      return commtune::end_all(&argc, &argv);
-    }
-    return commtune::run_under_mpi(line, arguments, &argc, &argv, clock);
+    const auto problem = commtune::settle_early(line.options);
+    return commtune::run_under_mpi(line, arguments, problem, &argc, &argv, clock);
   } catch (const commtune::UsageError& error) {
     return commtune::exit_of_all(error.status(), error.what(), commtune::speaks_for_all());
   } catch (const std::exception& error) {

@@ -51,9 +51,7 @@ TEST(all_options_are_read_in_both_forms) {
                                   "--time-cap=1e-2",
                                   "--seed",
                                   "9",
-                                  "--check=none",
-                                  "--fault",
-                                  "wrong@1024"});
+                                  "--check=none"});
   EXPECT(options.operation == Operation::alltoall);
   EXPECT((options.sizes == std::vector<std::size_t>{8, 1024, 4}));
   EXPECT(options.type == DataType::int32);
@@ -71,8 +69,21 @@ TEST(all_options_are_read_in_both_forms) {
   EXPECT(options.limits.time_cap_s == 0.01);
   EXPECT(options.seed == 9);
   EXPECT(!options.check);
-  EXPECT(options.fault && options.fault->kind == Fault::Kind::wrong);
-  EXPECT(options.fault && options.fault->bytes == 1024);
+  const auto fault = parsed(with("--fault", "wrong@1024")).fault;
+  EXPECT(fault && fault->kind == Fault::Kind::wrong);
+  EXPECT(fault && fault->bytes == 1024);
+}
+
+TEST(traces_do_operations_one_by_one) {
+  const std::vector<std::string> asked{"--op=ring",   "--sizes=8",    "--timing=batched",
+                                       "--graph=yes", "--rotate=yes", "--timer=device"};
+  EXPECT(parsed(asked).graph && parsed(asked).rotate && parsed(asked).operations == 20);
+  auto trace = asked;
+  trace.emplace_back("--mode=trace");
+  EXPECT(parsed(trace).timing == Timing::blocking && parsed(trace).timer == Timer::wall);
+  EXPECT(!parsed(trace).graph && !parsed(trace).rotate && parsed(trace).operations == 0);
+  trace.emplace_back("--fault=wrong@8");
+  EXPECT(complaint(trace) == "--fault is not for --mode trace, which checks nothing");
 }
 
 TEST(defaults_are_those_of_the_reference) {
@@ -207,6 +218,10 @@ TEST(options_of_patterns_belong_to_them) {
                                       "--assemble=ipc-get", "--timing=batched"}),
                            "not with --inside, --between or --assemble"));
   EXPECT(complaint({"--op=matrix", "--sizes=8"}) == "matrix needs --matrix FILE");
+  EXPECT(complaint({"--op=striping", "--sizes=8", "--backend=xccl", "--between=mpi-host"}) ==
+         "mpi-host and xccl don't work on the same memory: name backends for the host or for GPUs");
+  EXPECT(harness::contains(complaint({"--op=striping", "--sizes=8", "--assemble=ipc-get"}),
+                           "ipc-get and mpi-host don't work on the same memory"));
   for (const char* on_stream : {"--timing=batched", "--timer=device"}) {
     EXPECT(harness::contains(complaint({"--op=matrix", "--sizes=8", "--matrix=m", "--backend=xccl",
                                         "--inside=ipc-put", on_stream}),

@@ -3,7 +3,8 @@
 //
 // Ranks that choose differently hang. So a file that can't be used ends the communicator's start
 // with an error, and does not leave one rank with NCCL's choice among others that have rules; and
-// what was read first in a process holds in it to the end, whatever becomes of the file.
+// what was read first in a process holds in it to the end, whatever becomes of the file. So the
+// library stays loaded when NCCL unloads it (CMakeLists.txt).
 
 #include <strings.h>
 
@@ -263,10 +264,18 @@ std::string choice_of(const Rule& rule) {
          kProtocols[static_cast<size_t>(rule.protocol)];
 }
 
+/// What NCCL uses in place of its own number, which is smaller at small sizes. It does not cut it
+/// to the channels that there are where switches reduce (CollNet, and NVLS between nodes).
+int channels_of(const Rule& rule) {
+  return kCollnetDirect <= rule.algorithm && rule.algorithm <= kNvls ? 0 : rule.channels;
+}
+
 void say_taken(const Log& log, const Rule& rule, uint64_t bytes) {
-  const std::string channels =
-      rule.channels == 0 ? "channels as NCCL takes them"
-                         : "at most " + counted(static_cast<size_t>(rule.channels), "channel");
+  const std::string said = counted(static_cast<size_t>(rule.channels), "channel");
+  const std::string channels = channels_of(rule) > 0 ? said + " in place of NCCL's own number"
+                               : rule.channels > 0
+                                   ? "channels as NCCL takes them (" + said + " ignored)"
+                                   : "channels as NCCL takes them";
   log.inform(
       "%s of %llu bytes: %s, %s (line %d)", kCollectives[static_cast<size_t>(rule.collective)],
       static_cast<unsigned long long>(bytes), choice_of(rule).c_str(), channels.c_str(), rule.line);
@@ -324,7 +333,7 @@ nccl::Result choose(void* context, int collective, size_t bytes, int pipe_operat
       continue;
     }
     *cost = 0.0F;  // less than all others
-    if (rule.channels > 0) *channels = rule.channels;
+    if (const int number = channels_of(rule); number > 0) *channels = number;
     if (is_first(entry->was_taken)) say_taken(communicator->log, rule, bytes);
     return nccl::kSuccess;
   }

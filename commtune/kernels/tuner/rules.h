@@ -17,6 +17,8 @@ constexpr std::array<const char*, 5> kCollectives = {"broadcast", "reduce", "all
                                                      "reducescatter", "allreduce"};
 constexpr std::array<const char*, 7> kAlgorithms = {
     "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
+constexpr int kCollnetDirect = 2;
+constexpr int kNvls = 4;
 constexpr std::array<const char*, 3> kProtocols = {"ll", "ll128", "simple"};
 
 /// Matches every number of nodes, ranks and so on.

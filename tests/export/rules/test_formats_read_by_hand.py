@@ -106,7 +106,7 @@ def row_of(text: str, collective: str, size: int, nodes: int, ranks: int) -> lis
 def test_rccl_takes_our_rows_first_and_amd_s_for_the_rest() -> None:
     text = rccl(FIXTURES / "rccl-own.csv")
     assert "NOT TRIED" in text
-    assert row_of(text, "allreduce", 8, 2, 16) == ["ring", "ll", "2"]
+    assert row_of(text, "allreduce", 8, 2, 16) == ["ring", "ll", "-1"]
     # Where RCCL is to choose channels it wants -1; it warns of 0.
     assert row_of(text, "allreduce", 2049, 2, 16) == ["tree", "simple", "-1"]
     # Below and above what was measured, with other ranks, and for another collective: AMD's own.

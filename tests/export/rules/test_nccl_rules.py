@@ -28,13 +28,12 @@ def _text(*documents: ExportDocument, remarks: tuple[str, ...] = ()) -> str:
 def test_rules_are_rows_with_their_number_before_them() -> None:
     lines = _text(*nccl_documents()).splitlines()
     assert [line for line in lines if not line.startswith("#")] == [
-        "allreduce,8,2048,ring,ll,2,2,16",
+        "allreduce,8,2048,ring,ll,0,2,16",
         "allreduce,2049,33554432,tree,simple,0,2,16",
-        "allreduce,33554433,34359738368,ring,ll128,16,2,16",
-        "reducescatter,8,8,ring,ll,2,2,16",
+        "allreduce,33554433,34359738368,ring,ll128,0,2,16",
+        "reducescatter,8,8,ring,ll,0,2,16",
     ]
     assert lines[-5] == "# rules: 4"
-    assert any("measured as NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS" in line for line in lines)
 
 
 def test_what_is_pinned_belongs_to_each_rule() -> None:
@@ -43,22 +42,24 @@ def test_what_is_pinned_belongs_to_each_rule() -> None:
     assert text.splitlines()[-1] == "allreduce,8,1024,ring,ll,0,2,16"
 
 
-def test_a_communicator_has_no_fewer_channels_than_its_lower_limit() -> None:
-    least = {"NCCL_MIN_NCHANNELS": "4"}
-    limited = {**TREE_SIMPLE, "NCCL_MAX_NCHANNELS": "2"}
-    pinned = replace(nccl_document(8, KIB, limited), pinned=least)
-    for document in (pinned, nccl_document(8, KIB, {**limited, **least})):
-        table = RuleTable.of_documents([document], "nccl", "2.28.9")
-        export = render_rules(NCCL_TUNER, table, None)
-        assert export.files[0].text.splitlines()[-1] == "allreduce,8,1024,tree,simple,4,2,16"
-        assert export.environment["NCCL_MIN_NCHANNELS"] == "4"
+@pytest.mark.parametrize("name", ["NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NCHANNELS"])
+def test_a_number_of_channels_is_the_communicator_s_and_no_call_s(name: str) -> None:
+    small = nccl_document(8, KIB, {**RING_LL, name: "4"})
+    large = nccl_document(4 * KIB, 64 * KIB, {**TREE_SIMPLE, name: "4"})
+    table = RuleTable.of_documents([small, large], "nccl", "2.28.9")
+    export = render_rules(NCCL_TUNER, table, None)
+    assert export.files[0].text.splitlines()[-1] == "allreduce,2049,65536,tree,simple,0,2,16"
+    assert export.environment[name] == "4"
+    differing = RuleTable.of_documents([small, *nccl_documents()[1:]], "nccl", "2.28.9")
+    with pytest.raises(ExportRefused, match=f"can't say by size .*: {name}"):
+        render_rules(NCCL_TUNER, differing, None)
 
 
 def test_emulated_nodes_are_nodes_to_nccl() -> None:
     document = nccl_document(8, KIB, RING_LL)
     profile = replace(document.profile, nodes=1, conditions=Conditions(emulated_nodes=4))
     text = _text(replace(document, profile=profile))
-    assert text.splitlines()[-1] == "allreduce,8,1024,ring,ll,2,4,16"
+    assert text.splitlines()[-1] == "allreduce,8,1024,ring,ll,0,4,16"
 
 
 def test_comments_are_shorter_than_the_lines_of_nvidia_s_example() -> None:
@@ -71,11 +72,10 @@ def test_comments_are_shorter_than_the_lines_of_nvidia_s_example() -> None:
     ("settings", "found"),
     [
         ({"NCCL_ALGO": "Ring"}, "have no NCCL_PROTO"),
-        ({"NCCL_PROTO": "LL", "NCCL_MAX_CTAS": "2"}, "have no NCCL_ALGO"),
+        ({"NCCL_PROTO": "LL"}, "have no NCCL_ALGO"),
         ({"NCCL_ALGO": "Ring,Tree", "NCCL_PROTO": "LL"}, "have NCCL_ALGO=Ring,Tree"),
         ({"NCCL_ALGO": "allreduce:Tree", "NCCL_PROTO": "LL"}, "have NCCL_ALGO=allreduce:Tree"),
         ({"NCCL_ALGO": "Ring", "NCCL_PROTO": "^LL128"}, "have NCCL_PROTO=^LL128"),
-        ({**TREE_SIMPLE, "NCCL_MAX_CTAS": "-2"}, "'-2' is no number of channels"),
     ],
 )
 def test_a_choice_that_is_half_nccl_s_own_is_refused(settings: dict[str, str], found: str) -> None:
@@ -85,7 +85,6 @@ def test_a_choice_that_is_half_nccl_s_own_is_refused(settings: dict[str, str], f
 
 
 def test_what_makes_channels_and_transports_is_no_matter_of_a_call() -> None:
-    assert "NCCL_MIN_NCHANNELS" not in NCCL_TUNER.expressible("allreduce")
     assert "NCCL_SOCKET_NTHREADS" not in NCCL_TUNER.expressible("allreduce")
     assert not NCCL_TUNER.expressible("alltoall")
 
@@ -142,15 +141,15 @@ def test_the_plugin_takes_the_rules_at_and_around_each_border(
     tree, ring, ll, ll128, simple = 0, 1, 0, 1, 2
     borders = {
         7: None,
-        8: (ring, ll, 2),
-        2048: (ring, ll, 2),
+        8: (ring, ll, 0),
+        2048: (ring, ll, 0),
         2049: (tree, simple, 0),
         2**25: (tree, simple, 0),
-        2**25 + 1: (ring, ll128, 16),
-        2**35: (ring, ll128, 16),
+        2**25 + 1: (ring, ll128, 0),
+        2**35: (ring, ll128, 0),
         2**35 + 1: None,
     }
     assert {size: tuner.choose(allreduce, size) for size in borders} == borders
-    assert tuner.choose(reduce_scatter, 8) == (ring, ll, 2)
+    assert tuner.choose(reduce_scatter, 8) == (ring, ll, 0)
     assert tuner.choose(reduce_scatter, 9) is None
     assert tuner.choose(allgather, 8) is None

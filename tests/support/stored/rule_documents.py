@@ -12,9 +12,9 @@ from commtune.model import Configuration
 KIB = 1024
 OMPI = "OMPI_MCA_coll_tuned_"
 DYNAMIC = {f"{OMPI}use_dynamic_rules": "1"}
-RING_LL = {"NCCL_ALGO": "Ring", "NCCL_PROTO": "LL", "NCCL_MAX_CTAS": "2"}
+RING_LL = {"NCCL_ALGO": "Ring", "NCCL_PROTO": "LL"}
 TREE_SIMPLE = {"NCCL_ALGO": "tree", "NCCL_PROTO": "SIMPLE"}
-RING_LL128 = {"NCCL_ALGO": "RING", "NCCL_PROTO": "LL128", "NCCL_MAX_NCHANNELS": "16"}
+RING_LL128 = {"NCCL_ALGO": "RING", "NCCL_PROTO": "LL128"}
 
 
 def document(

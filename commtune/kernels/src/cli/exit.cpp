@@ -17,7 +17,8 @@ void wait_to_be_heard() { std::this_thread::sleep_for(kTimeToBeHeard); }
 
 int exit_of_all(ExitStatus status, const std::string& message, bool speak) {
   if (speak) {
-    std::fprintf(stderr, "commtune-bench: %s\n", message.c_str());
+    const char* waived = status == kExitWaived ? "waived: " : "";
+    std::fprintf(stderr, "commtune-bench: %s%s\n", waived, message.c_str());
   } else {
     wait_to_be_heard();
   }

@@ -5,11 +5,15 @@
 #include <initializer_list>
 #include <utility>
 
+#include "backends/backend.h"
 #include "error.h"
 
 namespace commtune {
 
 namespace {
+
+/// Operations of a batch, as in nccl-tests.
+constexpr int kBatched = 20;
 
 bool is_any_of(Operation operation, std::initializer_list<Operation> some) {
   return std::find(some.begin(), some.end(), operation) != some.end();
@@ -49,6 +53,12 @@ void check_patterns(const Options& options, const Given& given) {
   }
   if (!uses_gpu(options) && (options.bind == Bind::gpu || options.shares_gpus)) {
     throw UsageError("--bind gpu and --share-gpus yes are for GPUs: --backend mpi-host uses none");
+  }
+  for (const std::string& other : {options.inside, options.between, options.assemble}) {
+    const bool on_host = options.backend == kHostBackend;
+    if (other.empty() || (other == kHostBackend) == on_host) continue;
+    throw UsageError(other + " and " + options.backend +
+                     " don't work on the same memory: name backends for the host or for GPUs");
   }
   if (operation == O::matrix && given.count("--matrix") == 0) {
     throw UsageError("matrix needs --matrix FILE");
@@ -100,6 +110,9 @@ void check_operation(const Options& options, const Given& given) {
   if (!options.controls.empty() && options.mode != Mode::trace) {
     throw UsageError("--controls needs --mode trace: reading them may change times");
   }
+  if (options.fault && options.mode == Mode::trace) {
+    throw UsageError("--fault is not for --mode trace, which checks nothing");
+  }
   if (options.limits.min_samples > options.limits.max_samples) {
     throw UsageError("--min-samples is more than --max-samples");
   }
@@ -115,6 +128,16 @@ void check_operation(const Options& options, const Given& given) {
   } else if (given.count("--aggressor-backend") != 0) {
     throw UsageError("--aggressor-backend needs --aggressors");
   }
+}
+
+void settle_timing(Options& options) {
+  if (options.timing == Timing::batched && options.operations == 0) options.operations = kBatched;
+  if (options.mode != Mode::trace) return;
+  // One by one: only how a rank waits is as in a measurement.
+  options.timing = Timing::blocking;
+  options.timer = Timer::wall;
+  options.graph = options.rotate = false;
+  options.operations = 0;
 }
 
 }  // namespace commtune

@@ -16,4 +16,7 @@ void check_operation(const Options& options, const Given& given);
 /// Likewise in an aggressor's.
 void check_aggressor(const Given& given);
 
+/// Sets how operations are timed where that was left open, or can't be what was asked for.
+void settle_timing(Options& options);
+
 }  // namespace commtune

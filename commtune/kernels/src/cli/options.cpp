@@ -76,9 +76,6 @@ int parse_count(const std::string& option, const std::string& text, int low) {
 
 using Setter = void (*)(Options&, const std::string& name, const std::string& value);
 
-/// Operations of a batch, as in nccl-tests.
-constexpr int kBatched = 20;
-
 /// What an option is for: all, runs that do an operation at each size, aggressors by themselves or
 /// beside a run, or only by themselves.
 enum class For : unsigned char { all, operations, aggressor, aggress };
@@ -392,8 +389,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     given.insert(name);
   }
   check_whole(line.options, given);
-  Options& options = line.options;
-  if (options.timing == Timing::batched && options.operations == 0) options.operations = kBatched;
+  settle_timing(line.options);
   return line;
 }
 

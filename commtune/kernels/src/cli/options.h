@@ -95,7 +95,7 @@ constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 /// What the arguments come to: a run, or a text to print.
 struct CommandLine {
   Options options;
-  std::string print;  ///< not empty for --help and --version
+  std::string print;  ///< not empty for --help, --version and --backends
 };
 
 /// Reads the arguments (without the program's name). UsageError says what is legal.

@@ -45,7 +45,7 @@ int visible_devices() {
     static_cast<void>(gpuGetLastError());
     why = gpuGetErrorString(code);
   }
-  throw Error("there is no GPU here that this process can use: " + why);
+  throw Waived("there is no GPU here that this process can use: " + why);
 }
 
 std::string too_many(int ranks, int devices) {
@@ -98,11 +98,8 @@ bool choose_device(int local_rank, bool shares) {
   if (shares) {
     device = std::max(local_rank, 0) % devices;
   } else if (devices > 1) {
-    // All ranks come to the same answer here, so that it can be the one who speaks who says it.
-    if (local_ranks_from_launcher() > devices) {
-      throw Waived(too_many(local_ranks_from_launcher(), devices));
-    }
-    if (local_rank >= devices) throw Error(too_many(local_rank + 1, devices));
+    const int ranks = std::max(local_ranks_from_launcher(), local_rank + 1);
+    if (ranks > devices) throw Waived(too_many(ranks, devices));
     device = std::max(local_rank, 0);
   }
   COMMTUNE_GPU_CALL(gpuSetDevice(device));

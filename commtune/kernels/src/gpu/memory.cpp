@@ -15,7 +15,7 @@ namespace commtune {
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kDevicePage = 4096;
 /// From this size on the runtimes give every allocation pages of its own.
 constexpr std::size_t kOwnPages = std::size_t{1} << 21;
 
@@ -24,7 +24,7 @@ std::size_t rounded(std::size_t bytes) {
 }
 
 std::byte* page_aligned(void* memory) {
-  if (reinterpret_cast<std::uintptr_t>(memory) % kPage != 0) {
+  if (reinterpret_cast<std::uintptr_t>(memory) % kDevicePage != 0) {
     throw Error("the GPU's runtime gave memory that is not aligned to a page");
   }
   return static_cast<std::byte*>(memory);

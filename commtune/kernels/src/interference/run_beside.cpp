@@ -1,7 +1,6 @@
 #include "interference/run_beside.h"
 
 #include <memory>
-#include <optional>
 
 #include "cli/exit.h"
 #include "error.h"
@@ -13,21 +12,6 @@
 namespace commtune {
 
 namespace {
-
-/// What `make` makes, where it can be made on all ranks of both parts. UsageError on all, else:
-/// one part must not wait for the other for ever.
-template <class Make>
-auto made_together(const World& all, const Make& make) {
-  std::optional<decltype(make())> made;
-  std::string problem;
-  try {
-    made.emplace(make());
-  } catch (const UsageError& error) {
-    problem = error.what();
-  }
-  fail_together(all, problem);
-  return std::move(*made);
-}
 
 int measure(const Options& options, const std::vector<std::string>& arguments, const Party& party,
             const Clock& clock) {

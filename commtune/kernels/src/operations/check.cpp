@@ -1,7 +1,6 @@
 #include "operations/check.h"
 
 #include <algorithm>
-#include <map>
 #include <type_traits>
 #include <vector>
 
@@ -34,7 +33,7 @@ class TypedPattern final : public DataPattern {
       : reduction_(reduction), seed_(seed), rank_(rank), ranks_(ranks) {}
 
   void fill(Memory& memory, void* send, std::size_t count) const override {
-    memory.fill(layout_type(), send, count, table_of(rank_).data(), 0);
+    memory.fill(layout_type(), send, count, own_table().data(), 0);
   }
 
   CheckResult check(Memory& memory, const void* received, const Layout& layout,
@@ -43,7 +42,8 @@ class TypedPattern final : public DataPattern {
     const std::size_t own = static_cast<std::size_t>(rank_) * layout.count;
     switch (layout.operation) {
       case Operation::broadcast:
-        return rank_ == 0 ? CheckResult{} : compare(memory, data, layout.count, table_of(0), 0);
+        if (rank_ == 0) return {};
+        return compare(memory, data, layout.count, table_of(0, layout.count, 0), 0);
       case Operation::reduce:
         return rank_ == 0 ? compare(memory, data, layout.count, reduced_table(), 0) : CheckResult{};
       case Operation::allreduce:
@@ -80,8 +80,9 @@ class TypedPattern final : public DataPattern {
     CheckResult sum;
     for (const Message& message : messages) {
       if (message.to != rank_) continue;
-      sum += compare(memory, data + message.to_offset, message.count, table_of(message.from),
-                     message.from_offset);
+      sum +=
+          compare(memory, data + message.to_offset, message.count,
+                  table_of(message.from, message.count, message.from_offset), message.from_offset);
     }
     return sum;
   }
@@ -91,7 +92,7 @@ class TypedPattern final : public DataPattern {
     CheckResult sum;
     for (int source = 0; source < ranks_; ++source) {
       sum += compare(memory, data + static_cast<std::size_t>(source) * count, count,
-                     table_of(source), first);
+                     table_of(source, count, first), first);
     }
     return sum;
   }
@@ -114,10 +115,21 @@ class TypedPattern final : public DataPattern {
     return table;
   }
 
-  const Table& table_of(int rank) const {
-    auto [place, is_new] = tables_.try_emplace(rank);
-    if (is_new) place->second = make_table(rank);
-    return place->second;
+  const Table& own_table() const {
+    if (own_.empty()) own_ = make_table(rank_);
+    return own_;
+  }
+
+  /// What so many elements from `first` on take. Those of thousands of ranks would not fit: it
+  /// holds until the next call.
+  const Table& table_of(int rank, std::size_t count, std::size_t first) const {
+    if (rank == rank_) return own_table();
+    if (count >= kTableSize) return other_ = make_table(rank);
+    other_.resize(kTableSize);
+    for (std::size_t i = first; i < first + count; ++i) {
+      other_[entry_of(i)] = value(rank, entry_of(i));
+    }
+    return other_;
   }
 
   const Table& reduced_table() const {
@@ -137,7 +149,8 @@ class TypedPattern final : public DataPattern {
   std::uint64_t seed_;
   int rank_;
   int ranks_;
-  mutable std::map<int, Table> tables_;  // made when first needed
+  mutable Table own_;  // made when first needed, as the others
+  mutable Table other_;
   mutable Table reduced_;
 };
 

@@ -1,9 +1,9 @@
 #include "operations/operations.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "cli/words.h"
 #include "error.h"
 #include "operations/steps.h"
 
@@ -11,13 +11,7 @@ namespace commtune {
 
 namespace {
 
-template <class Value>
-struct Word {
-  Value value;
-  std::string_view text;
-};
-
-constexpr std::array<Word<Operation>, 19> kOperations{{
+constexpr Words<Operation, 19> kOperations{{{
     {Operation::ping_pong, "ping-pong"},
     {Operation::bidirectional, "bidirectional"},
     {Operation::stream, "stream"},
@@ -37,34 +31,26 @@ constexpr std::array<Word<Operation>, 19> kOperations{{
     {Operation::pairs, "pairs"},
     {Operation::matrix, "matrix"},
     {Operation::striping, "striping"},
-}};
+}}};
 
-constexpr std::array<Word<DataType>, 4> kDataTypes{{
+constexpr Words<DataType, 4> kDataTypes{{{
     {DataType::float32, "float32"},
     {DataType::float64, "float64"},
     {DataType::int32, "int32"},
     {DataType::uint8, "uint8"},
-}};
+}}};
 
-constexpr std::array<Word<Reduction>, 2> kReductions{{
+constexpr Words<Reduction, 2> kReductions{{{
     {Reduction::sum, "sum"},
     {Reduction::max, "max"},
-}};
+}}};
 
-template <class Table, class Value>
-std::string_view word_in(const Table& table, Value value) {
-  for (const auto& row : table) {
-    if (row.value == value) return row.text;
-  }
-  throw Error("a value without a word");
-}
-
-template <class Table>
-auto value_in(const Table& table, std::string_view text, const char* what) {
+template <class Enum, std::size_t N>
+Enum value_in(const Words<Enum, N>& words, std::string_view text, const char* what) {
   std::string legal;
-  for (const auto& row : table) {
-    if (row.text == text) return row.value;
-    legal.append(legal.empty() ? "" : ", ").append(row.text);
+  for (const auto& [value, name] : words.all) {
+    if (name == text) return value;
+    legal.append(legal.empty() ? "" : ", ").append(name);
   }
   throw UsageError("unknown " + std::string(what) + " '" + std::string(text) +
                    "'; one of: " + legal);
@@ -148,9 +134,9 @@ Plan pattern_plan(Layout layout, std::size_t element, const Shape& shape) {
 
 }  // namespace
 
-std::string_view word(Operation operation) { return word_in(kOperations, operation); }
-std::string_view word(DataType type) { return word_in(kDataTypes, type); }
-std::string_view word(Reduction reduction) { return word_in(kReductions, reduction); }
+std::string_view word(Operation operation) { return kOperations.word(operation); }
+std::string_view word(DataType type) { return kDataTypes.word(type); }
+std::string_view word(Reduction reduction) { return kReductions.word(reduction); }
 
 Operation parse_operation(std::string_view text) {
   return value_in(kOperations, text, "operation");

@@ -5,8 +5,8 @@
 namespace commtune {
 
 /// Chooses this process's GPU: the only one that is visible, else the one of its local rank.
-/// Returns whether it did: not in an executable without GPUs, and not the second time. UsageError
-/// where a node has more local ranks than GPUs.
+/// Returns whether it did: not in an executable without GPUs, and not the second time. Waived, on
+/// ranks of this node, where it has no GPU or more local ranks than GPUs.
 bool choose_device(int local_rank, bool shares);
 
 /// What tells this process's GPU, or the instance of one that it was given, from all others of the

@@ -27,10 +27,10 @@ struct Candidate {
 
 /// A path without links: of a PCI device, the bridges on the way to it. Empty where there is none.
 std::string without_links(const std::string& path) {
-  struct Free {
+  struct FreePath {
     void operator()(char* text) const { free(text); }  // NOLINT(*-no-malloc)
   };
-  const std::unique_ptr<char, Free> found(realpath(path.c_str(), nullptr));
+  const std::unique_ptr<char, FreePath> found(realpath(path.c_str(), nullptr));
   return found ? found.get() : "";
 }
 

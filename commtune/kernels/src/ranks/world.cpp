@@ -195,15 +195,18 @@ std::string World::standard() {
   return std::to_string(version) + "." + std::to_string(subversion);
 }
 
-void fail_together(const World& world, const std::string& problem) {
-  const std::vector<std::string> problems = world.gather(problem);
+void fail_together(const World& world, const std::optional<UsageError>& problem) {
+  // The status is a digit before the text.
+  const std::vector<std::string> problems =
+      world.gather(problem ? std::to_string(problem->status()) + problem->what() : "");
   std::string first;
   for (std::size_t rank = 0; rank < problems.size() && first.empty(); ++rank) {
     if (problems[rank].empty()) continue;
-    first = "rank " + std::to_string(rank) + ": " + problems[rank];
+    first = problems[rank];
+    first.insert(1, "rank " + std::to_string(rank) + ": ");
   }
   first = world.from_first(first);
-  if (!first.empty()) throw UsageError(first);
+  if (!first.empty()) throw UsageError(first.substr(1), static_cast<ExitStatus>(first[0] - '0'));
 }
 
 }  // namespace commtune

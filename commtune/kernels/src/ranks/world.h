@@ -5,9 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "error.h"
 
 namespace commtune {
 
@@ -124,7 +128,21 @@ class World {
 };
 
 /// UsageError on all ranks with the first rank's problem, if any has one. All ranks call it.
-/// @param problem empty where there is none
-void fail_together(const World& world, const std::string& problem);
+void fail_together(const World& world, const std::optional<UsageError>& problem);
+
+/// What `make` makes, where it can be made on all ranks. UsageError on all, else: none must wait
+/// for the others for ever.
+template <class Make>
+auto made_together(const World& world, const Make& make) {
+  std::optional<decltype(make())> made;
+  std::optional<UsageError> problem;
+  try {
+    made.emplace(make());
+  } catch (const UsageError& error) {
+    problem = error;
+  }
+  fail_together(world, problem);
+  return std::move(*made);
+}
 
 }  // namespace commtune

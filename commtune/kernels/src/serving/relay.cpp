@@ -21,6 +21,16 @@ namespace {
 constexpr std::size_t kMostMessageBytes = std::size_t{16} << 20;
 constexpr int kSpinsBeforeYield = 1000;
 
+#if __GLIBC__ * 100 + __GLIBC_MINOR__ >= 230
+constexpr clockid_t kClock = CLOCK_MONOTONIC;
+int wait_until(sem_t* semaphore, const timespec* time) {
+  return sem_clockwait(semaphore, kClock, time);
+}
+#else
+constexpr clockid_t kClock = CLOCK_REALTIME;  // a step of it back makes a wait long
+constexpr auto wait_until = sem_timedwait;
+#endif
+
 }  // namespace
 
 struct Relay::Shared {
@@ -97,11 +107,11 @@ std::unique_ptr<Transport> Relay::transport() { return std::make_unique<Asking>(
 
 void Relay::serve(Transport& real, std::chrono::milliseconds longest) {
   timespec until{};
-  clock_gettime(CLOCK_REALTIME, &until);
+  clock_gettime(kClock, &until);
   until.tv_nsec += std::chrono::nanoseconds(longest).count();
   until.tv_sec += until.tv_nsec / 1'000'000'000;
   until.tv_nsec %= 1'000'000'000;
-  if (sem_timedwait(&shared_->asked, &until) != 0) return;
+  if (wait_until(&shared_->asked, &until) != 0) return;
   switch (shared_->ask) {
     case Shared::Ask::barrier:
       real.barrier();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -49,9 +50,12 @@ class Input {
     while ((end = text_.find('\n')) == std::string::npos) {
       pollfd input{STDIN_FILENO, POLLIN, 0};
       std::array<char, 4096> piece{};
-      const bool is_there = poll(&input, 1, kIdleMilliseconds) > 0;
-      const ssize_t bytes = is_there ? read(STDIN_FILENO, piece.data(), piece.size()) : 0;
-      if (bytes <= 0) return "";
+      const int is_there = poll(&input, 1, kIdleMilliseconds);
+      const ssize_t bytes =
+          is_there > 0 ? read(STDIN_FILENO, piece.data(), piece.size()) : is_there;
+      if (bytes < 0 && errno == EINTR) continue;
+      if (bytes < 0) throw Error("standard input: " + std::string(std::strerror(errno)));
+      if (bytes == 0) return "";
       text_.append(piece.data(), static_cast<std::size_t>(bytes));
     }
     const std::string line = text_.substr(0, end);
@@ -95,10 +99,12 @@ void follow(pid_t parent) {
 int attend(pid_t child, double limit_s, Relay& relay, const World& world) {
   const Clock clock;
   int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
+  pid_t ended = 0;
+  while ((ended = waitpid(child, &status, WNOHANG)) == 0) {
     relay.serve(world.transport(), kLook);
     if (clock.now() > limit_s) kill(child, SIGKILL);
   }
+  if (ended < 0) throw Error("waitpid: " + std::string(std::strerror(errno)));
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   std::fprintf(stderr, "commtune-bench: rank %d exited on signal %d (%s)\n", world.rank(),
                WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -109,6 +115,7 @@ int attend(pid_t child, double limit_s, Relay& relay, const World& world) {
 
 int serve(const World& world, const MakeRun& make_run) {
   if (!world.is_first()) leave_input();
+  std::signal(SIGCHLD, SIG_DFL);  // who started it may ignore it: children would leave no status
   Relay relay;
   Input input;
   for (std::string line; !(line = next_line(world, input)).empty();) {

@@ -169,7 +169,8 @@ void refuse_shared_gpus(const World& all, const Placement& places) {
 bool settle_on_gpus(const Options& options, const World& all, Placement& places) {
   if (!uses_gpu(options)) return false;
   const RankPlace& own = places.ranks()[static_cast<std::size_t>(all.rank())];
-  const bool is_late = choose_device(own.machine_rank, options.shares_gpus);
+  const bool is_late =
+      made_together(all, [&] { return choose_device(own.machine_rank, options.shares_gpus); });
   if (!options.shares_gpus) refuse_shared_gpus(all, places);
   if (options.bind != Bind::gpu) return false;
   if (is_late) stay_near_device();

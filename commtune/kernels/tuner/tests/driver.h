@@ -77,14 +77,20 @@ class NamedFile {
   std::string path_ = "/tmp/commtune-tuner-test-XXXXXX";
 };
 
-/// The library, loaded afresh: it knows of no file yet.
+/// The library, loaded afresh, which a copy is: it knows of no file yet.
 class Plugin {
  public:
-  Plugin() : library_(dlopen(COMMTUNE_TUNER_LIBRARY, RTLD_NOW | RTLD_LOCAL)) {
-    if (library_ == nullptr) throw std::runtime_error(dlerror());
+  Plugin() {
+    close(mkstemp(path_.data()));
+    std::ofstream(path_, std::ios::binary)
+        << std::ifstream(COMMTUNE_TUNER_LIBRARY, std::ios::binary).rdbuf();
+    load();
     log_lines.clear();
   }
-  ~Plugin() { dlclose(library_); }
+  ~Plugin() {
+    dlclose(library_);
+    unlink(path_.c_str());
+  }
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
@@ -98,8 +104,20 @@ class Plugin {
     return table<nccl::TunerV5>("ncclTunerPlugin_v5");
   }
 
+  /// As NCCL does when the last communicator has gone and another one comes.
+  void load_again() {
+    dlclose(library_);
+    load();
+  }
+
  private:
-  void* library_;
+  void load() {
+    library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) throw std::runtime_error(dlerror());
+  }
+
+  std::string path_ = "/tmp/commtune-tuner-library-XXXXXX";
+  void* library_ = nullptr;
 };
 
 struct Choice {

@@ -71,7 +71,9 @@ TEST(a_rule_is_said_once_for_a_communicator) {
   for (int i = 0; i < 3; ++i) EXPECT(first.at(8).channels == 2);
   EXPECT(count_lines("3 commtune tuner: 3 rules in ") == 1);
   EXPECT(count_lines("3 rules for this communicator of 2 ranks on 1 node") == 1);
-  EXPECT(count_lines("allreduce of 8 bytes: ring/ll, at most 2 channels (line 4)") == 1);
+  EXPECT(count_lines(
+             "allreduce of 8 bytes: ring/ll, 2 channels in place of NCCL's own number (line 4)") ==
+         1);
   EXPECT(first.at(2048) == (Choice{kTree, kSimple, 0}));
   EXPECT(count_lines("allreduce of 2048 bytes: tree/simple, channels as NCCL takes them") == 1);
   const Communicator second(plugin);
@@ -95,6 +97,19 @@ TEST(the_first_rule_that_fits_is_taken) {
   EXPECT(communicator.choose(call) == (Choice{kRing, kLl128, 1}));
   call.pipe_operations = 2;
   EXPECT(communicator.choose(call) == (Choice{kRing, kLl, 1}));
+}
+
+TEST(channels_are_ignored_where_nccl_would_not_cut_them_to_those_that_there_are) {
+  const NamedFile file(
+      "allreduce,0,7,collnet_direct,simple,32,-1,-1\n"
+      "allreduce,8,15,nvls,simple,32,-1,-1\n"
+      "allreduce,16,16,nvls_tree,simple,32,-1,-1\n");
+  const Plugin plugin;
+  const Communicator communicator(plugin);
+  EXPECT(communicator.at(7) == (Choice{2, kSimple, 0}));
+  EXPECT(communicator.at(8) == (Choice{4, kSimple, 0}));
+  EXPECT(communicator.at(16) == (Choice{5, kSimple, 32}));
+  EXPECT(count_lines("channels as NCCL takes them (32 channels ignored)") == 2);
 }
 
 TEST(rules_may_overlap) {
@@ -302,17 +317,19 @@ TEST(a_file_that_is_replaced_while_the_program_runs_changes_nothing) {
   for (const auto& [text, reason] : std::vector<std::pair<std::string, std::string>>{
            {other, "its text is another one"}, {"", "it is empty"}}) {
     const NamedFile file(kRules);
-    const Plugin plugin;
-    const Communicator first(plugin);
-    file.write(text);
+    Plugin plugin;
     const std::string errors = errors_of([&] {
+      const Communicator first(plugin);
+      file.write(text);
       for (int i = 0; i < 2; ++i) {
         EXPECT(Communicator(plugin).at(8) == (Choice{kRing, kLl, 2}));
       }
+      EXPECT(first.at(8) == (Choice{kRing, kLl, 2}));
     });
+    plugin.load_again();
+    EXPECT(Communicator(plugin).at(8) == (Choice{kRing, kLl, 2}));
     EXPECT(contains(errors, " was replaced while the program runs (" + reason + ")"));
     EXPECT(count_warnings() == 1);
-    EXPECT(first.at(8) == (Choice{kRing, kLl, 2}));
   }
 }
 

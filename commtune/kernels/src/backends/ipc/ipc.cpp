@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,13 +124,13 @@ class IpcBackend final : public Backend {
 
   /// Where the memory that this rank reaches for is mapped, by rank.
   std::vector<std::byte*> map_exposed(const Exchange& messages, const Buffers& buffers) {
-    std::string problem;
+    std::optional<UsageError> problem;
     Exposed own{};
     const auto note_failure = [&problem](const auto& act) {
       try {
         act();
       } catch (const Error& error) {
-        problem = error.what();
+        problem.emplace(error.what(), kExitFailure);
       }
     };
     if (!movers_of(messages, direction_, world_.rank()).empty()) {

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <ctime>
 
-#include "error.h"
 #include "ranks/placement.h"
 #include "ranks/world.h"
 #include "timing/clock.h"
@@ -37,7 +36,8 @@ IpcFlags::IpcFlags(const World& world, const Placement& placement) {
   }
   const std::string name = common_name(world) + "-" + std::to_string(own.node);
   const bool creates = own.local_rank == 0;
-  std::string problem = creates ? map(name, true) : "";
+  std::optional<UsageError> problem;
+  if (creates) problem = map(name, true);
   try {
     fail_together(world, problem);
     if (!creates) problem = map(name, false);
@@ -56,9 +56,11 @@ IpcFlags::~IpcFlags() {
 }
 
 /// Returns what went wrong; nothing if nothing did.
-std::string IpcFlags::map(const std::string& name, bool create) {
+std::optional<UsageError> IpcFlags::map(const std::string& name, bool create) {
   const std::size_t bytes = size_ * size_ * sizeof(FlagPair);
-  const auto problem = [&name](int code) { return name + " in /dev/shm: " + std::strerror(code); };
+  const auto problem = [&name](int code) {
+    return UsageError(name + " in /dev/shm: " + std::strerror(code), kExitFailure);
+  };
   const int file = shm_open(name.c_str(), create ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
   if (file < 0) return problem(errno);
   // Zeros; and a failure here, where there is no room, and not when a page is touched.
@@ -72,7 +74,7 @@ std::string IpcFlags::map(const std::string& name, bool create) {
     }
   }
   close(file);
-  return code == 0 ? "" : problem(code);
+  return code == 0 ? std::nullopt : std::make_optional(problem(code));
 }
 
 FlagPair& IpcFlags::between(int mover, int owner) const {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/ipc/rendezvous.h"
+#include "error.h"
 
 namespace commtune {
 
@@ -24,7 +26,7 @@ class IpcFlags {
   FlagPair& between(int mover, int owner) const;
 
  private:
-  std::string map(const std::string& name, bool create);
+  std::optional<UsageError> map(const std::string& name, bool create);
 
   std::vector<int> local_ranks_;  ///< of all ranks
   std::size_t size_ = 1;          ///< ranks of this node

@@ -57,7 +57,7 @@ class Transfer;
 /// them on: otherwise those that are under way together would be done one after the other.
 class TransfersUnderWay {
  public:
-  /// BufferExtent for one more, so that `add` allocates nothing.
+  /// Room for one more, so that `add` allocates nothing.
   void reserve_one() { transfers_.reserve(++room_); }
   void add(Transfer& transfer) { transfers_.push_back(&transfer); }
   void remove(const Transfer& transfer);

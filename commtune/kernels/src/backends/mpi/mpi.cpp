@@ -34,23 +34,23 @@ MPI_Datatype mpi_type(DataType type) {
 }
 
 /// One message of this rank, as MPI wants it.
-struct PeerTransfer {
+struct MpiTransfer {
   void* data;
   int count;
   int peer;
 };
 
-struct PeerTransfers {
-  std::vector<PeerTransfer> sends;
-  std::vector<PeerTransfer> receives;
+struct MpiTransfers {
+  std::vector<MpiTransfer> sends;
+  std::vector<MpiTransfer> receives;
   MPI_Datatype type;
   int tag;
   MPI_Comm communicator;
 };
 
-PeerTransfers transfers_of(const Exchange& messages, const Buffers& buffers, DataType type,
-                           const World& world, int tag) {
-  PeerTransfers transfers{{}, {}, mpi_type(type), tag, world.communicator()};
+MpiTransfers transfers_of(const Exchange& messages, const Buffers& buffers, DataType type,
+                          const World& world, int tag) {
+  MpiTransfers transfers{{}, {}, mpi_type(type), tag, world.communicator()};
   const int rank = world.rank();
   const std::size_t element = size_of(type);
   for (const Message& message : messages) {
@@ -69,17 +69,17 @@ PeerTransfers transfers_of(const Exchange& messages, const Buffers& buffers, Dat
 /// Any number of messages, all under way at once.
 class NonBlocking final : public Action {
  public:
-  explicit NonBlocking(PeerTransfers transfers)
+  explicit NonBlocking(MpiTransfers transfers)
       : transfers_(std::move(transfers)),
         requests_(transfers_.sends.size() + transfers_.receives.size()) {}
 
   void start() override {
     MPI_Request* request = requests_.data();
-    for (const PeerTransfer& transfer : transfers_.receives) {
+    for (const MpiTransfer& transfer : transfers_.receives) {
       COMMTUNE_MPI(MPI_Irecv(transfer.data, transfer.count, transfers_.type, transfer.peer,
                              transfers_.tag, transfers_.communicator, request++));
     }
-    for (const PeerTransfer& transfer : transfers_.sends) {
+    for (const MpiTransfer& transfer : transfers_.sends) {
       COMMTUNE_MPI(MPI_Isend(transfer.data, transfer.count, transfers_.type, transfer.peer,
                              transfers_.tag, transfers_.communicator, request++));
     }
@@ -91,14 +91,14 @@ class NonBlocking final : public Action {
   }
 
  private:
-  PeerTransfers transfers_;
+  MpiTransfers transfers_;
   std::vector<MPI_Request> requests_;
 };
 
 /// A single message of a rank that has nothing else to do meanwhile: as ping-pongs are written.
 class Blocking final : public Action {
  public:
-  explicit Blocking(const PeerTransfers& transfers)
+  explicit Blocking(const MpiTransfers& transfers)
       : transfer_(transfers.sends.empty() ? transfers.receives.front() : transfers.sends.front()),
         sends_(!transfers.sends.empty()),
         type_(transfers.type),
@@ -117,7 +117,7 @@ class Blocking final : public Action {
   void wait() override {}
 
  private:
-  PeerTransfer transfer_;
+  MpiTransfer transfer_;
   bool sends_;
   MPI_Datatype type_;
   int tag_;
@@ -125,7 +125,7 @@ class Blocking final : public Action {
 };
 
 /// Everything that a collective call needs, decided before the clock runs.
-struct Call {
+struct MpiCall {
   void* send;
   void* received;
   int count;
@@ -135,39 +135,39 @@ struct Call {
   MPI_Comm communicator;
 };
 
-void allreduce(const Call& call) {
+void allreduce(const MpiCall& call) {
   COMMTUNE_MPI(MPI_Allreduce(call.send, call.received, call.count, call.type, call.reduction,
                              call.communicator));
 }
 
-void reduce(const Call& call) {
+void reduce(const MpiCall& call) {
   COMMTUNE_MPI(MPI_Reduce(call.send, call.received, call.count, call.type, call.reduction, 0,
                           call.communicator));
 }
 
-void alltoall(const Call& call) {
+void alltoall(const MpiCall& call) {
   COMMTUNE_MPI(MPI_Alltoall(call.send, call.count, call.type, call.received, call.count, call.type,
                             call.communicator));
 }
 
-void allgather(const Call& call) {
+void allgather(const MpiCall& call) {
   COMMTUNE_MPI(MPI_Allgather(call.send, call.count, call.type, call.received, call.count, call.type,
                              call.communicator));
 }
 
-void reduce_scatter(const Call& call) {
+void reduce_scatter(const MpiCall& call) {
   COMMTUNE_MPI(MPI_Reduce_scatter_block(call.send, call.received, call.count, call.type,
                                         call.reduction, call.communicator));
 }
 
-void broadcast(const Call& call) {
+void broadcast(const MpiCall& call) {
   void* data = call.is_root ? call.send : call.received;
   COMMTUNE_MPI(MPI_Bcast(data, call.count, call.type, 0, call.communicator));
 }
 
-using Function = void (*)(const Call&);
+using MpiFunction = void (*)(const MpiCall&);
 
-Function function_of(Operation operation) {
+MpiFunction mpi_function(Operation operation) {
   switch (operation) {
     case Operation::allreduce:
       return allreduce;
@@ -188,13 +188,13 @@ Function function_of(Operation operation) {
 
 class Collective final : public Action {
  public:
-  Collective(Function function, const Call& call) : function_(function), call_(call) {}
+  Collective(MpiFunction function, const MpiCall& call) : function_(function), call_(call) {}
   void start() override { function_(call_); }
   void wait() override {}
 
  private:
-  Function function_;
-  Call call_;
+  MpiFunction function_;
+  MpiCall call_;
 };
 
 /// Functions of MPI libraries that say whether they know the memory of such GPUs. Those of Open MPI
@@ -229,7 +229,7 @@ class MpiBackend final : public Backend {
                                    Company company) override {
     // Actions may be under way together: each has a tag of its own, the same on all ranks.
     const int tag = kFirstTag + made_++ % kTags;
-    PeerTransfers transfers = transfers_of(messages, buffers, type, world_, tag);
+    MpiTransfers transfers = transfers_of(messages, buffers, type, world_, tag);
     const std::size_t mine = transfers.sends.size() + transfers.receives.size();
     if (company == Company::alone && mine == 1) return std::make_unique<Blocking>(transfers);
     return std::make_unique<NonBlocking>(std::move(transfers));
@@ -237,7 +237,7 @@ class MpiBackend final : public Backend {
 
   std::unique_ptr<Action> collective(const Layout& layout, const Buffers& buffers,
                                      Reduction reduction) override {
-    const Function function = function_of(layout.operation);
+    const MpiFunction function = mpi_function(layout.operation);
     if (function == nullptr) return nullptr;
     if (const std::string query = memory_->name() == "device" ? denied_by() : ""; !query.empty()) {
       if (layout.operation == Operation::alltoall) return nullptr;
@@ -246,13 +246,13 @@ class MpiBackend final : public Backend {
                        " would work on device memory from the host. Use mpi-staged or xccl, or an "
                        "MPI built for these GPUs");
     }
-    const Call call{buffers.send,
-                    buffers.received,
-                    static_cast<int>(layout.count),
-                    mpi_type(layout.type),
-                    reduction == Reduction::sum ? MPI_SUM : MPI_MAX,
-                    world_.is_first(),
-                    world_.communicator()};
+    const MpiCall call{buffers.send,
+                       buffers.received,
+                       static_cast<int>(layout.count),
+                       mpi_type(layout.type),
+                       reduction == Reduction::sum ? MPI_SUM : MPI_MAX,
+                       world_.is_first(),
+                       world_.communicator()};
     return std::make_unique<Collective>(function, call);
   }
 

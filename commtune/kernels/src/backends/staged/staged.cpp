@@ -16,7 +16,7 @@ namespace commtune {
 
 namespace {
 
-struct Copy {
+struct StagedCopy {
   void* to;
   const void* from;
   std::size_t bytes;
@@ -25,8 +25,8 @@ struct Copy {
 /// Copies out, the same on the host, copies in: each after the one before is complete.
 class StagedAction final : public Action {
  public:
-  StagedAction(const Stream& stream, std::vector<Copy> out, std::unique_ptr<Action> on_host,
-               std::vector<Copy> in)
+  StagedAction(const Stream& stream, std::vector<StagedCopy> out, std::unique_ptr<Action> on_host,
+               std::vector<StagedCopy> in)
       : stream_(stream), out_(std::move(out)), on_host_(std::move(on_host)), in_(std::move(in)) {}
 
   void start() override {
@@ -40,18 +40,18 @@ class StagedAction final : public Action {
   }
 
  private:
-  void copy(const std::vector<Copy>& copies, decltype(gpuMemcpyDefault) kind) const {
+  void copy(const std::vector<StagedCopy>& copies, decltype(gpuMemcpyDefault) kind) const {
     if (copies.empty()) return;
-    for (const Copy& each : copies) {
+    for (const StagedCopy& each : copies) {
       COMMTUNE_GPU_CALL(gpuMemcpyAsync(each.to, each.from, each.bytes, kind, stream_.get()));
     }
     stream_.synchronize();
   }
 
   const Stream& stream_;
-  std::vector<Copy> out_;
+  std::vector<StagedCopy> out_;
   std::unique_ptr<Action> on_host_;
-  std::vector<Copy> in_;
+  std::vector<StagedCopy> in_;
 };
 
 class StagedBackend final : public Backend {
@@ -95,9 +95,9 @@ class StagedBackend final : public Backend {
         copies_of(received, element, buffers.received, mirrors.received));
   }
 
-  static std::vector<Copy> copies_of(const std::vector<Range>& ranges, std::size_t element,
-                                     std::byte* to, const std::byte* from) {
-    std::vector<Copy> copies;
+  static std::vector<StagedCopy> copies_of(const std::vector<Range>& ranges, std::size_t element,
+                                           std::byte* to, const std::byte* from) {
+    std::vector<StagedCopy> copies;
     for (const Range& range : ranges) {
       const std::size_t offset = range.offset * element;
       copies.push_back({to + offset, from + offset, range.count * element});

@@ -39,7 +39,7 @@ ncclDataType_t xccl_type(DataType type) {
 }
 
 /// One message of this rank, as the library wants it.
-struct PeerTransfer {
+struct NcclTransfer {
   bool sends;
   void* data;
   std::size_t count;
@@ -48,14 +48,14 @@ struct PeerTransfer {
 
 class ExchangeAction final : public Action {
  public:
-  ExchangeAction(const NcclStream& nccl_stream, std::vector<PeerTransfer> transfers,
+  ExchangeAction(const NcclStream& nccl_stream, std::vector<NcclTransfer> transfers,
                  ncclDataType_t type)
       : nccl_stream_(nccl_stream), transfers_(std::move(transfers)), type_(type) {}
 
   void start() override {
     if (transfers_.empty()) return;
     COMMTUNE_XCCL(ncclGroupStart());
-    for (const PeerTransfer& transfer : transfers_) {
+    for (const NcclTransfer& transfer : transfers_) {
       if (transfer.sends) {
         COMMTUNE_XCCL(ncclSend(transfer.data, transfer.count, type_, transfer.peer,
                                nccl_stream_.communicator(), nccl_stream_.stream()));
@@ -71,12 +71,12 @@ class ExchangeAction final : public Action {
 
  private:
   const NcclStream& nccl_stream_;
-  std::vector<PeerTransfer> transfers_;
+  std::vector<NcclTransfer> transfers_;
   ncclDataType_t type_;
 };
 
 /// Everything that a collective call needs, decided before the clock runs.
-struct Call {
+struct NcclCall {
   void* send;
   void* received;
   std::size_t count;
@@ -87,37 +87,37 @@ struct Call {
   gpuStream_t stream;
 };
 
-void allreduce(const Call& call) {
+void allreduce(const NcclCall& call) {
   COMMTUNE_XCCL(ncclAllReduce(call.send, call.received, call.count, call.type, call.reduction,
                               call.communicator, call.stream));
 }
 
-void reduce(const Call& call) {
+void reduce(const NcclCall& call) {
   COMMTUNE_XCCL(ncclReduce(call.send, call.received, call.count, call.type, call.reduction, 0,
                            call.communicator, call.stream));
 }
 
 /// In place at the root, which has its data already: as MPI_Bcast.
-void broadcast(const Call& call) {
+void broadcast(const NcclCall& call) {
   void* const data = call.is_root ? call.send : call.received;
   COMMTUNE_XCCL(
       ncclBroadcast(data, data, call.count, call.type, 0, call.communicator, call.stream));
 }
 
-void allgather(const Call& call) {
+void allgather(const NcclCall& call) {
   COMMTUNE_XCCL(ncclAllGather(call.send, call.received, call.count, call.type, call.communicator,
                               call.stream));
 }
 
-void reduce_scatter(const Call& call) {
+void reduce_scatter(const NcclCall& call) {
   COMMTUNE_XCCL(ncclReduceScatter(call.send, call.received, call.count, call.type, call.reduction,
                                   call.communicator, call.stream));
 }
 
-using Function = void (*)(const Call&);
+using NcclFunction = void (*)(const NcclCall&);
 
 /// Null where it is made of messages.
-Function function_of(Operation operation) {
+NcclFunction nccl_function(Operation operation) {
   switch (operation) {
     case Operation::allreduce:
       return allreduce;
@@ -136,7 +136,7 @@ Function function_of(Operation operation) {
 
 class CollectiveAction final : public Action {
  public:
-  CollectiveAction(const NcclStream& nccl_stream, Function function, const Call& call)
+  CollectiveAction(const NcclStream& nccl_stream, NcclFunction function, const NcclCall& call)
       : nccl_stream_(nccl_stream), function_(function), call_(call) {}
 
   void start() override { function_(call_); }
@@ -144,8 +144,8 @@ class CollectiveAction final : public Action {
 
  private:
   const NcclStream& nccl_stream_;
-  Function function_;
-  Call call_;
+  NcclFunction function_;
+  NcclCall call_;
 };
 
 /// What was recorded on the stream of all work.
@@ -235,7 +235,7 @@ class XcclBackend final : public Backend {
   std::unique_ptr<Action> exchange(const Exchange& messages, const Buffers& buffers, DataType type,
                                    Company /*company*/) override {
     const std::size_t element = size_of(type);
-    std::vector<PeerTransfer> transfers;
+    std::vector<NcclTransfer> transfers;
     for (const OwnMessage& own : own_messages(messages, world_.rank())) {
       std::byte* const buffer = own.sends ? buffers.send : buffers.received;
       transfers.push_back({own.sends, buffer + own.offset * element, own.count, own.peer});
@@ -245,16 +245,16 @@ class XcclBackend final : public Backend {
 
   std::unique_ptr<Action> collective(const Layout& layout, const Buffers& buffers,
                                      Reduction reduction) override {
-    const Function function = function_of(layout.operation);
+    const NcclFunction function = nccl_function(layout.operation);
     if (function == nullptr) return nullptr;
-    const Call call{buffers.send,
-                    buffers.received,
-                    layout.count,
-                    xccl_type(layout.type),
-                    reduction == Reduction::sum ? ncclSum : ncclMax,
-                    world_.is_first(),
-                    nccl_stream_.communicator(),
-                    nccl_stream_.stream()};
+    const NcclCall call{buffers.send,
+                        buffers.received,
+                        layout.count,
+                        xccl_type(layout.type),
+                        reduction == Reduction::sum ? ncclSum : ncclMax,
+                        world_.is_first(),
+                        nccl_stream_.communicator(),
+                        nccl_stream_.stream()};
     return std::make_unique<CollectiveAction>(nccl_stream_, function, call);
   }
 
