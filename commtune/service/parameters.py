@@ -66,6 +66,19 @@ def text_parameter(name: str, help: str, *, required: bool = False) -> Parameter
     return Parameter(name, help, required=required, schema=schema)
 
 
+def _operation_parameter(*, required: bool = False) -> Parameter:
+    """Returns a parameter that is an operation, also that of a user's own benchmark."""
+
+    def read(written: str) -> str:
+        try:
+            return Operation(written)
+        except ValueError:
+            return require_known("operation", written, list(Operation))
+
+    schema = {"anyOf": [{"enum": list(Operation)}, {"pattern": "^own:"}], "type": "string"}
+    return Parameter("operation", "the operation", read, required, schema)
+
+
 def _size_parameter(name: str, help: str) -> Parameter:
     """Returns a parameter that is a message size, bytes."""
 
@@ -99,7 +112,7 @@ FILTERS = (
     _number_parameter("min_nodes", "confirmed or verified on so many nodes, at least", 1),
 )
 BEST = (
-    word_parameter("operation", "the operation", list(Operation), required=True),
+    _operation_parameter(required=True),
     _size_parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes"),
     text_parameter("stack", "part of the software's name, or its fingerprint"),
     word_parameter("others", "explained: they come with what explains them", ["explained"]),
@@ -115,7 +128,7 @@ _SIDE = "campaign:NAME, or system:FINGERPRINT"
 COMPARE = (
     text_parameter("left", _SIDE),
     text_parameter("right", _SIDE),
-    word_parameter("operation", "the operation", list(Operation)),
+    _operation_parameter(),
     _RANKS,
     _NODES,
     *ZOOM,

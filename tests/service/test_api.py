@@ -91,6 +91,19 @@ def test_what_is_only_likely_is_said_so(db: str, ask: Callable[..., Client]) -> 
     assert found["best"]["likely"]["profile"] == "unsure/broadcast-likely"
 
 
+def test_the_operation_of_a_users_own_benchmark_is_asked_for(
+    db: str, ask: Callable[..., Client]
+) -> None:
+    with opened_store(db) as store:
+        number = store.open_campaign(given.campaign("mine")).id
+        store.save_profiles(number, [given.profile("own-all", operation="own:run.sh")])
+    client = ask(db)
+    found = client.get("/api/v1/best?operation=own:run.sh&bytes=1024").data
+    assert (found["best"]["campaign"], found["best"]["name"]) == ("mine", "own-all")
+    assert "mine/own-all" in client.get("/best?operation=own:run.sh&bytes=1024").text
+    assert client.get("/api/v1/best?operation=own:&bytes=1024").status == 400
+
+
 def test_what_was_replayed_sets_nothing(db: str, ask: Callable[..., Client]) -> None:
     with opened_store(db) as store:
         Made(name="replayed", simulated=True).store(store)
