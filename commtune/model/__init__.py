@@ -18,6 +18,7 @@ from commtune.model.evidence import (
     PointEvidence,
     Verdict,
 )
+from commtune.model.jobs import JobKind, JobRecord, JobScheduler, JobStage
 from commtune.model.operations import (
     PYTHON_BACKENDS,
     Backend,
@@ -41,10 +42,6 @@ from commtune.model.runs import (
     BlockPlan,
     Execution,
     Followed,
-    JobKind,
-    JobRecord,
-    JobScheduler,
-    JobStage,
     Measurement,
     Origin,
     Outcome,
