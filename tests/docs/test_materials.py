@@ -54,7 +54,7 @@ def test_the_bill_names_each_package_with_its_version_and_hashes(tmp_path: Path)
 
 @contextmanager
 def _serve_advisories(*vulnerable: str) -> Iterator[str]:
-    """A database with OSV's protocol, which knows of a vulnerability of each of these packages."""
+    """A server with OSV's protocol that knows one vulnerability of each of these packages."""
 
     class Advisories(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

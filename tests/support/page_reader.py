@@ -1,4 +1,4 @@
-"""Pages as those hear them that don't see them."""
+"""Reads pages as a screen reader does."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def test_a_campaign_that_goes_on_is_timed_as_it_was_begun(
 def test_a_campaign_that_chose_nothing_goes_on_as_it_was_begun(
     mpi: MpiInstallation, tmp_path: Path, store: Store, url: str, named: str
 ) -> None:
-    """Named: as after a choice, with the mode that was chosen named for some time."""
+    """Also where the file has named, for some time, the mode that was once chosen."""
     plan = campaign(more=named).plan
     what = {"workload": plan.workload.plain(), "timing": plan.timing.plain()}
     store.open_campaign(given.campaign("x", what=what))

@@ -21,8 +21,8 @@ enum ExitStatus : int {
   kExitWaived = 5
 };
 
-/// All ranks come to it, so that one of them says it: the command line asks for something that
-/// doesn't exist, and the message says what does; or another status.
+/// An error that all ranks meet, so that one of them reports it. Unless it has another status, the
+/// command line asks for something that doesn't exist, and the message says what does.
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& why, ExitStatus status = kExitUsage)

@@ -1,4 +1,4 @@
-"""A made-up space, and a machine of which is known what is fast on it."""
+"""A made-up space, and a machine on which it is known what is fast."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class TypedPattern final : public DataPattern {
     return own_;
   }
 
-  /// What so many elements from `first` on take. Those of thousands of ranks would not fit: it
-  /// holds until the next call.
+  /// The table of a rank, at least its `count` elements from `first` on. It holds until the next
+  /// call: tables of thousands of ranks would not fit.
   const Table& table_of(int rank, std::size_t count, std::size_t first) const {
     if (rank == rank_) return own_table();
     if (count >= kTableSize) return other_ = make_table(rank);

@@ -27,7 +27,7 @@ int wait_until(sem_t* semaphore, const timespec* time) {
   return sem_clockwait(semaphore, kClock, time);
 }
 #else
-constexpr clockid_t kClock = CLOCK_REALTIME;  // a step of it back makes a wait long
+constexpr clockid_t kClock = CLOCK_REALTIME;  // if it is set back, a wait takes longer
 constexpr auto wait_until = sem_timedwait;
 #endif
 
