@@ -210,7 +210,7 @@ class Store:
         if self._database is None:
             from commtune.db.connection import service
 
-            return service.ask_to_end(self.url, campaign, control_token or "")
+            return service.ask_to_cancel(self.url, campaign, control_token or "")
         from commtune.app.campaigns.cancelling import end_campaign
 
         return end_campaign(campaign, self.url)

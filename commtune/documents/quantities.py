@@ -29,7 +29,7 @@ _NO = frozenset({"0", "false", "no", "off", "f", "n", "disable", "disabled"})
 def read_truth(word: str) -> bool | None:
     """Returns what a word means to libraries that read it as true or false; ``None`` otherwise."""
     word = word.strip().lower()
-    return True if word in _YES else False if word in _NO else None
+    return word in _YES if word in _YES | _NO else None
 
 
 def whole_number(text: str) -> int | None:

@@ -128,7 +128,7 @@ class Service:
         scope, name = request.scope, request.path_params["campaign"]
         read_parameters((), _read_query(request.scope))
         said = await to_thread.run_sync(
-            control.end_by_request, name, self.db, limiter=self._cancelling
+            control.cancel_by_request, name, self.db, limiter=self._cancelling
         )
         if scope["path"].startswith(api.PREFIX):
             return json_reply({"campaign": name, "message": said}).response()
@@ -256,7 +256,7 @@ class _Gate:
             control.refuse_control(control_tokens, path, headers)
             return None
         if scope["method"] not in ("GET", "HEAD"):
-            raise Refusal(405, "there is nothing to change here", "use GET")
+            raise Refusal(405, "this address answers GET only", "use GET")
         if path == f"{api.PREFIX}/health" or path.startswith("/static/"):
             return None
         if not path.startswith("/api/"):

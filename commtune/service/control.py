@@ -63,7 +63,7 @@ def refuse_control(tokens: Tokens, path: str, headers: Headers) -> None:
         )
 
 
-def end_by_request(name: str, db: str) -> str:
+def cancel_by_request(name: str, db: str) -> str:
     """Ends a campaign like ``commtune cancel``; returns what was ended, or raises its errors."""
     # Imported here, because a read-only service doesn't need the code that runs campaigns.
     from commtune.app.campaigns.cancelling import end_campaign

@@ -273,7 +273,7 @@ def test_the_python_client_ends_a_campaign(db: str, controller: subprocess.Popen
     with (
         served_at(db) as address,
         ct.open_store(address.partition("/?")[0], token=TOKEN) as store,
-        pytest.raises(DatabaseFault, match="there is nothing to change here"),
+        pytest.raises(DatabaseFault, match="this address answers GET only"),
     ):
         store.cancel("tonight", control_token=CONTROL)
 

@@ -60,7 +60,7 @@ def ask_service(url: str, path: str, **query: str | int | None) -> Any:
     return service.ask(f"{path}?{given}" if given else path)
 
 
-def ask_to_end(url: str, campaign: str, control_token: str) -> str:
+def ask_to_cancel(url: str, campaign: str, control_token: str) -> str:
     """Asks a service to end a campaign; returns its message about what was ended.
 
     Raises:
