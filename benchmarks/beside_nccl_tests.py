@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from beside_random import compare_rounds, describe_ratio, list_times, read_records, select_kind
+from beside_random import compare_rounds, describe_ratio, find_campaign, list_times, read_records
 from nccl_fidelity import their_times
 
 from commtune.formatting import format_size
@@ -77,7 +77,7 @@ def show(records: Sequence[_Record], profiles: Sequence[_Record]) -> None:
     """Prints a row for each size inside a recommended range, and how many are slower."""
     recommended = [one for one in profiles if is_recommended(one)]
     print("| size | in the campaign | profile | nccl-tests |\n|---|---|---|---|")
-    slower = rows = 0
+    ratios, slower, inside = {}, 0, []
     for size in sorted({int(size) for record in records for size in record["time_s"]}):
         for profile in recommended:
             low, high = profile["range_bytes"]
@@ -86,8 +86,10 @@ def show(records: Sequence[_Record], profiles: Sequence[_Record]) -> None:
                 ours_s = list_times(records, profile["configuration"], size, "time_s")
                 found = compare_rounds(default_s, ours_s)
                 ratio, _, end = found
-                rows, slower = rows + 1, slower + (ratio < _SLOWER and end < 1)
+                ratios[describe_ratio(found) + f" at {format_size(size)}"] = ratio
+                slower += ratio < _SLOWER and end < 1
                 said = profile["speedups"].get(str(size))
+                inside += [said[1] <= ratio <= said[2]] if said else []
                 cells = (
                     format_size(size),
                     describe_ratio((said[0], said[1], said[2])) if said else "not measured",
@@ -95,7 +97,12 @@ def show(records: Sequence[_Record], profiles: Sequence[_Record]) -> None:
                     describe_ratio(found),
                 )
                 print("| " + " | ".join(cells) + " |")
-    print(f"{rows} sizes with a profile; slower than the default beyond noise: {slower}")
+    print(
+        f"{len(ratios)} sizes with a profile; slower than the default beyond noise: {slower}; "
+        f"inside the campaign's interval: {sum(inside)} of {len(inside)} that it measured; "
+        f"smallest {min(ratios, key=ratios.__getitem__)}, "
+        f"largest {max(ratios, key=ratios.__getitem__)}"
+    )
 
 
 def main() -> None:
@@ -107,7 +114,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("beside-nccl-tests.jsonl"))
     parser.add_argument("--from", type=Path, dest="earlier")
     options = parser.parse_args()
-    (campaign,) = select_kind(read_records(options.runs), "campaign")
+    campaign = find_campaign(read_records(options.runs))
     if not options.earlier:
         measure(options, campaign["profiles"])
     show(read_records(options.earlier or options.output), campaign["profiles"])

@@ -116,7 +116,7 @@ def find_fastest(singles: Sequence[_Record], size: int) -> _Record:
 
 def show(records: Sequence[_Record], sizes: Sequence[int]) -> None:
     """Prints what each part took, and the table."""
-    (campaign,) = select_kind(records, "campaign")
+    campaign = find_campaign(records)
     singles, again = select_kind(records, "single"), select_kind(records, "again")
     print(
         f"{sum(bool(one['configuration']) for one in singles)} random configurations: "
@@ -151,7 +151,9 @@ def compare_at(
     gain, kept = compare_rounds(default, fastest), compare_rounds(default, ours)
     yield describe_ratio(gain)
     yield describe_ratio(kept)
-    if gain[0] > 1:
+    if not fastest:
+        yield "random's best was not launched again"
+    elif gain[0] > 1:
         yield describe_ratio(compare_rounds(fastest, ours))
     else:
         yield f"{describe_ratio(kept)}, of the default"
@@ -164,6 +166,17 @@ def compare_rounds(slow: Sequence[float], fast: Sequence[float]) -> tuple[float,
         return (pairs[0][0] / pairs[0][1] if pairs else math.nan, math.nan, math.nan)
     one, other = zip(*pairs, strict=True)
     return compare_times(one, other)
+
+
+def find_campaign(records: Sequence[_Record]) -> _Record:
+    """Finds the record of the campaign; ends the program if there is none."""
+    found = select_kind(records, "campaign")
+    if not found:
+        raise SystemExit(
+            "no campaign in this file: its program ended before the campaign did, or was an "
+            "earlier one, whose tables are in the .txt beside the file"
+        )
+    return found[0]
 
 
 def select_kind(records: Sequence[_Record], kind: str) -> list[_Record]:
