@@ -198,6 +198,8 @@ def explain_os_error(error: OSError) -> EnvironmentFault:
 
     It is for errors that no caller handles with a better message.
     """
+    if error.errno == errno.ENOENT and error.filename is None:  # of os.getcwd()
+        return EnvironmentFault("the current folder was deleted", hint="cd to one that exists")
     path = "" if error.filename is None else os.fsdecode(error.filename)
     shown = f"{path[:60]}...: " if len(path) > 300 else f"{path}: " if path else ""
     return EnvironmentFault(shown + os_reason(error), hint=_WHAT_TO_DO.get(error.errno or 0, ""))

@@ -46,6 +46,10 @@ _MACHINE_FAULTS = {
     MISSING: r"[Cc]an(?:not|'t) open .*No such file",
 }
 _CANT_START = {126: "a program can't be executed", 127: MISSING}
+#: What shells say then. Launchers add that a process failed, and Open MPI prints that first.
+_SHELL_WORDS = re.compile(
+    r"^.*: (?:.*not found|Permission denied|No such file or directory|cannot execute.*)$", re.M
+)
 _FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # an error message of Open MPI
 #: The error stack of MPICH and Intel MPI. Its last line with a message says most.
 _ERROR_STACK = re.compile(r"Fatal error in .* error stack:((?:\n\w+\(\d+\)\.*:.*)+)")
@@ -85,7 +89,8 @@ def _find_machine_fault(completed: process.Completed) -> str:
         if said := re.search(f".*(?:{words}).*", completed.output):
             return f"{fault}: {said[0].strip()}"
     if why := _CANT_START.get(completed.exit_code or 0):
-        reason = find_reason(completed.output)
+        said = _SHELL_WORDS.search(completed.output)
+        reason = said[0] if said else find_reason(completed.output)
         return f"{why} (status {completed.exit_code}): {reason}".removesuffix(": ")
     return ""
 

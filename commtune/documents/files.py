@@ -65,7 +65,7 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
     if noted is not None and name in noted:
         return noted[name]
     with open(path, "rb", opener=_open_regular) as file:  # Path.open has no opener
-        content = file.read(most + 1)
+        content = file.read(most + 1) or b""  # None of a file of the kernel that has nothing yet
     if len(content) > most:
         raise OSError(errno.EINVAL, f"it is larger than {format_size(most)}", str(path))
     if noted is not None:

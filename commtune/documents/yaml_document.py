@@ -54,6 +54,7 @@ _HINTS = (
     ("unexpected end of stream", "close the quotes"),
     ("cannot start any token", "put a value that begins with a special character in quotes"),
     ("flow", "close the bracket"),
+    ("a number is too large", "a character is at most \\U0010FFFF, the version 1.2"),
 )
 
 
@@ -238,6 +239,13 @@ class _LimitedLoader(yaml.SafeLoader):
     """A loader that limits depth and entries of a document while it is read."""
 
     _depth = _count = 0
+
+    def fetch_more_tokens(self) -> None:
+        try:
+            super().fetch_more_tokens()
+        except ValueError as error:  # of chr() and int(), for an escape or a version
+            what = "a number is too large"
+            raise yaml.scanner.ScannerError(None, None, what, self.get_mark()) from error
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self._depth += 1

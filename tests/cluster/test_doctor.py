@@ -206,7 +206,7 @@ def test_shared_memory(tmp_path: Path) -> None:
 
 
 def test_the_whole_examination_of_this_machine() -> None:
-    findings = examine_machine(describe_machine())
+    findings = examine_machine(describe_machine(), lambda: None)
     areas = [finding.area for finding in findings]
     for area in ("python", "venv", "compiler", "make", "mpi", "cores", "shm", "gpu", "slurm",
                  "database", "environment"):  # fmt: skip

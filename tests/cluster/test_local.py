@@ -317,6 +317,13 @@ def test_what_is_missing_here_without_any_setting_is_no_failure_of_a_node(
             "a program is missing (status 127): "
             "prterun was unable to find the specified executable file.",
         ),
+        # Of a program that starts another one.
+        (
+            126,
+            f"./b.sh: 2: exec: ./c.sh: Permission denied\n{'-' * 74}\nPrimary job  terminated "
+            f"normally, but 1 process returned\na non-zero exit code.\n{'-' * 74}\n",
+            "a program can't be executed (status 126): ./b.sh: 2: exec: ./c.sh: Permission denied",
+        ),
     ],
 )
 def test_what_a_launcher_lacks_is_no_fault_of_the_configuration(

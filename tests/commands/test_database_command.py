@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from commtune.commands.setup import database
 from commtune.commands.setup.doctor import doctor_command
-from commtune.errors import NoAnswer, UserError
+from commtune.errors import NoAnswer
 
 
 def test_a_mistyped_file_is_no_database_to_upgrade(tmp_path: Path) -> None:
@@ -32,14 +33,29 @@ def test_a_server_is_shown_without_its_password(capsys: pytest.CaptureFixture[st
     assert "secret" not in said
 
 
-def test_the_doctor_says_that_it_does_not_understand_a_url(
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("COMMTUNE_DB", "oracle://host/runs", "the database URL oracle://host/runs is not under"),
+        ("COMMTUNE_DB", "mysql://me:s3cret@host/runs", "the database URL mysql://me:***@host"),
+        ("COMMTUNE_DB_FILE", "/nowhere/url", "COMMTUNE_DB_FILE=/nowhere/url can't be read"),
+    ],
+)
+def test_the_doctor_says_that_it_finds_no_database_and_goes_on(
+    variable: str,
+    value: str,
+    said: str,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(UserError, match=r"the database URL mysql://.* is not understood"):
-        doctor_command("mysql://me:secret@host/runs")
-    monkeypatch.setenv("COMMTUNE_DB", "oracle://host/runs")
-    with pytest.raises(UserError, match=r"the database URL oracle://host/runs is not understood"):
-        doctor_command()
+    monkeypatch.delenv("COMMTUNE_DB", raising=False)
+    monkeypatch.setenv(variable, value)
+    doctor_command(json_output=True)
+    found = {check["area"]: check for check in json.loads(capsys.readouterr().out)}
+    assert found["database"]["status"] == "missing"
+    assert said in found["database"]["what"]
+    assert "s3cret" not in found["database"]["what"]
+    assert "backend" in found
 
 
 @pytest.mark.parametrize(

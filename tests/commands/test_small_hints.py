@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from commtune.app.profiles.reporting import _places
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign, parse_campaign
+from commtune.commands.campaigns.init import init_command
 from commtune.db.codec import list_differences
 from commtune.db.storage.store import Store
 from commtune.documents.files import write_file
@@ -24,6 +27,25 @@ from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, ExportRefused, UserError
 from commtune.model import Operation
 from commtune.tuner.ports import Progress
+
+
+def test_a_file_that_looks_like_an_option_is_named_as_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    init_command(Path("-x y.yaml"))
+    assert capsys.readouterr().out.endswith(" tune './-x y.yaml'\n")
+
+
+def test_a_folder_that_was_deleted_is_said_to_be(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'rmdir "$PWD" && exec "$0" -m commtune.cli status --db x.db'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable], cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert done.stderr == "commtune: the current folder was deleted\n  cd to one that exists\n"
 
 
 @pytest.mark.parametrize(

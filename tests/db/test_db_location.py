@@ -102,6 +102,7 @@ def test_sqlite_urls() -> None:
         "sqlite:/x.db",
         "POSTGRESQL:/ann:s3cret@db/x",
         "MySQL:/ann:s3cret@db/x",
+        " postgresql:/ann:s3cret@db/x",
     ],
 )
 def test_a_url_without_its_slashes_is_no_file(url: str) -> None:
@@ -109,7 +110,7 @@ def test_a_url_without_its_slashes_is_no_file(url: str) -> None:
         UserError, match=r"begins with (\w+):/? and not with (?i:\1)://"
     ) as refusal:
         database_url(url)
-    assert refusal.value.hint.startswith(f"write {url.partition(':')[0].lower()}://")
+    assert refusal.value.hint.startswith(f"write {url.strip().partition(':')[0].lower()}://")
     assert "s3cret" not in refusal.value.message + refusal.value.hint
     assert database_url(f"./{url}").startswith("sqlite:///")
 

@@ -62,6 +62,8 @@ def product(count: int, limit: int) -> str:
         ('a: "x\\0y"', "1: a NUL character can't stand here"),
         ('"x\\0y": a', "1: a NUL character can't stand here"),
         ('a: "\\ud800"', "1: half a character (a surrogate) can't stand here"),
+        ('b: 1\na: "\\U00110000"', "2: not proper YAML: a number is too large"),
+        ("%YAML 1." + "1" * 5000 + "\n---\na: b", "1: not proper YAML: a number is too large"),
     ],
     ids=short,
 )

@@ -18,9 +18,10 @@ from cluster_campaigns import OnCluster
 from command_line import SMALL, CommandLine, Process, has_footer, wait_until
 from slurm_campaigns import OnSlurm
 
-_CAMPAIGNS = list(product(["local", "jobs", "allocations"], ["sqlite", "postgresql"]))
-#: Unless in a night: each place and each database is met beside it.
+#: Jobs with PostgreSQL only in a night: each place and each database is met beside it.
 _LEFT_OUT = set() if "COMMTUNE_KILLS" in os.environ else {("jobs", "postgresql")}
+_PLACES, _DATABASES = ("local", "jobs", "allocations"), ("sqlite", "postgresql")
+_CAMPAIGNS = [one for one in product(_PLACES, _DATABASES) if one not in _LEFT_OUT]
 #: COMMTUNE_KILLS counts the kills of all campaigns; in a night they are 1,000. Fewer than seven of
 #: a campaign would leave a phase out, so they are seven at least.
 _WANTED = max(7, -(-int(os.environ.get("COMMTUNE_KILLS", "40")) // len(_CAMPAIGNS)))
@@ -177,7 +178,7 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(
     _check_trials(commtune)
 
 
-@pytest.fixture(params=[one for one in _CAMPAIGNS if one not in _LEFT_OUT], ids="-".join)
+@pytest.fixture(params=_CAMPAIGNS, ids="-".join)
 def anywhere(
     request: pytest.FixtureRequest,
     executable: Path,  # noqa: ARG001  # built before

@@ -30,9 +30,6 @@ def diagnose_machine(db: str | None = None) -> tuple[list[Check], list[str]]:
     """Checks the machine, the variables that are set here, and the backends.
 
     Returns the results of all checks, and commands that fix the problems.
-
-    Raises:
-        UserError: the database's URL is not understood.
     """
     machine, mpi = describe_machine(), _default_mpi()
 
@@ -41,7 +38,7 @@ def diagnose_machine(db: str | None = None) -> tuple[list[Check], list[str]]:
         yield from _check_environment(os.environ, found)
         yield from check_named_files(os.environ, found)
 
-    general = examine_machine(machine, _database_file(db))
+    general = examine_machine(machine, lambda: _database_file(db))
     variables = collect_checks("environment", of_variables)
     backends = collect_checks("backend", lambda: check_backends(machine, mpi))
     fixes = _fix_commands([*general, *backends], variables, os.environ)

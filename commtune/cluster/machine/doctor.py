@@ -26,7 +26,7 @@ from commtune.cluster.machine.description import Machine, describe_load
 from commtune.cluster.machine.gpus import read_file
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
-from commtune.errors import CommtuneError, MissingComponent
+from commtune.errors import CommtuneError, MissingComponent, UserError
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
 from commtune.model.configuration import Changes
@@ -75,7 +75,7 @@ class Check:
 
 
 def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> list[Check]:
-    """Runs a check; an ``OSError`` becomes a warning, so that further checks are made."""
+    """Runs a check; if it fails, that is a finding, and further checks are made."""
     found: list[Check] = []
     try:
         seen = look()
@@ -84,18 +84,23 @@ def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> li
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         found.append(Check(area, Status.WARNING, f"can't look: {place}{error.strerror}"))
+    except UserError as error:
+        found.append(Check(area, Status.MISSING, f"{error.message}: {error.hint}"))
     return found
 
 
-def examine_machine(machine: Machine, database: Path | None = None) -> list[Check]:
+def examine_machine(machine: Machine, find_database: Callable[[], Path | None]) -> list[Check]:
     """Checks everything that a campaign on this machine needs or may use.
 
     Args:
         machine: this one, as ``describe_machine`` returns it.
-        database: file of the database; by default in the user's data folder.
+        find_database: returns the database's file; ``None`` for a server's.
     """
-    data = platformdirs.user_data_path("commtune", appauthor=False)
-    file = database or data / "commtune.db"
+
+    def check_database() -> Check:
+        file = find_database() or platformdirs.user_data_path("commtune") / "commtune.db"
+        return _check_database_file(file, MOUNTINFO.read_text())
+
     looks: list[tuple[str, Callable[[], Check | Iterable[Check]]]] = [
         ("python", _check_python),
         ("venv", _check_venv),
@@ -107,7 +112,7 @@ def examine_machine(machine: Machine, database: Path | None = None) -> list[Chec
         ("gpu", partial(_check_gpus, machine)),
         ("slurm", partial(_check_slurm, machine, os.environ)),
         ("pbs", partial(_check_pbs, os.environ)),
-        ("database", lambda: _check_database_file(file, MOUNTINFO.read_text())),
+        ("database", check_database),
         ("cache", partial(_check_cache, platformdirs.user_cache_path("commtune"))),
         ("environment", partial(_check_environment_settings, os.environ)),
         ("environment", partial(_check_settings_files, Path(os.environ.get("HOME", "/nowhere")))),

@@ -21,7 +21,9 @@ def init_command(
     force: Annotated[bool, typer.Option("--force", help="overwrite the file")] = False,
 ) -> None:
     """Write a commented campaign file to start from."""
-    program, named = called_as(), shlex.quote(str(file))
+    # Not taken for an option: one that begins with a dash.
+    named = shlex.quote(f"./{file}" if str(file).startswith("-") else str(file))
+    program = called_as()
     if exists(file) and not force:
         raise UserError(
             f"{file} exists already", hint=f"name another file, or: {program} init {named} --force"

@@ -42,7 +42,7 @@ _MOST_CHARACTERS = 4096
 
 _REVISION = re.compile(r"r\d{4}")
 #: URLs that lack a slash, such as ``postgresql:/user@host``.
-_NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?", re.I)
+_NEARLY_URL = re.compile(r"\s*(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?", re.I)
 #: A libpq connection string of keywords: ``host=db password=x dbname=y``.
 _KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
 #: A question mark that no name=value follows is part of a file's name.
@@ -82,7 +82,7 @@ def database_url(option: str | None) -> str:
             wanted = scheme[1].lower()
             rest = f"/{chosen.partition(':')[2]}" if wanted == "sqlite" else "..."
             raise UserError(
-                f"the database URL begins with {scheme[0]} and not with {wanted}://",
+                f"the database URL begins with {scheme[0].lstrip()} and not with {wanted}://",
                 hint=f"write {wanted}://{rest}, or for a file: ./{scheme[0]}...",
             )
         path = _absolute(chosen)

@@ -139,7 +139,8 @@ def _residual_inflation(design: _Array) -> float:
     Its last part is about Student's quantile over the normal one, for few degrees of freedom.
     """
     rows = len(design)
-    left = max(1.0, rows - 1 - float(np.trace(design @ _fit(design, np.eye(rows)))))
+    # The trace of the matrix that maps times to fitted times, without that matrix of rows x rows.
+    left = max(1.0, rows - 1 - float(np.trace(_fit(design, design))))
     return float(np.sqrt(rows / left)) * (1 + 1.5 / left)
 
 

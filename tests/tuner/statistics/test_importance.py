@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 
 import pytest
 
@@ -93,3 +94,15 @@ def test_a_few_wild_runs_make_no_value_slow() -> None:
     found = {item.name: item for item in variable_importance(assignments, logs)}
     assert found["BIG"].spread == pytest.approx(0.5, abs=0.08)
     assert found["NOTHING"].spread < 0.05
+
+
+def test_a_long_campaign_needs_no_matrix_of_runs_by_runs() -> None:
+    runs = 4000
+    found = planted(runs, seed=1)
+    tracemalloc.start()
+    try:
+        assert [item.name for item in variable_importance(*found) if item.stands_out]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * runs**2 / 2  # bytes
