@@ -80,10 +80,11 @@ def variable_importance(
     design, index = _build_design(assignments, list(columns))
     observed = np.asarray(log_times, dtype=np.float64)
     observed = observed - observed.mean()
-    effects, residuals = _fit_robustly(design, observed)
+    fit = _prepare_fit(design)
+    effects, residuals = _fit_robustly(design, fit, observed)
     random = np.random.default_rng(0)
     shuffled = np.stack([random.permutation(residuals) for _ in range(_SHUFFLES)], axis=1)
-    noise = _fit(design, shuffled)
+    noise = fit @ shuffled
     found = [_importance(name, values, index, effects, noise) for name, values in compared.items()]
     return sorted(found, key=lambda item: (-item.spread, item.name))
 
@@ -113,13 +114,13 @@ def _build_design(
     return design - design.mean(axis=0), index
 
 
-def _fit(design: _Array, observed: _Array) -> _Array:
-    """Fits ridge coefficients: one column for each column of ``observed``."""
+def _prepare_fit(design: _Array) -> _Array:
+    """Returns the matrix that turns log times into ridge coefficients, columns x rows."""
     normal = design.T @ design + _RIDGE * np.eye(design.shape[1])
-    return np.asarray(np.linalg.solve(normal, design.T @ observed), dtype=np.float64)
+    return np.asarray(np.linalg.solve(normal, design.T), dtype=np.float64)
 
 
-def _fit_robustly(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
+def _fit_robustly(design: _Array, fit: _Array, observed: _Array) -> tuple[_Array, _Array]:
     """Fits coefficients and residuals robustly: outlying residuals are clipped (Huber).
 
     A run disturbed by other load may take a hundred times as long, and would make all of its
@@ -127,20 +128,19 @@ def _fit_robustly(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
     """
     fitted = np.full_like(observed, np.median(observed))
     for _ in range(_ROUNDS):
-        residuals = _clip_residuals(observed - fitted)
-        effects = _fit(design, (fitted + residuals)[:, None])
-        fitted = (design @ effects)[:, 0]
-    return effects, _clip_residuals(observed - fitted) * _residual_inflation(design)
+        effects = fit @ (fitted + _clip_residuals(observed - fitted))
+        fitted = design @ effects
+    return effects, _clip_residuals(observed - fitted) * _residual_inflation(design, fit)
 
 
-def _residual_inflation(design: _Array) -> float:
+def _residual_inflation(design: _Array, fit: _Array) -> float:
     """Returns the factor by which a fit of many values makes residuals too small.
 
     Its last part is about Student's quantile over the normal one, for few degrees of freedom.
     """
     rows = len(design)
-    # The trace of the matrix that maps times to fitted times, without that matrix of rows x rows.
-    left = max(1.0, rows - 1 - float(np.trace(_fit(design, design))))
+    # The trace of design @ fit, without that matrix of rows x rows.
+    left = max(1.0, rows - 1 - float(np.sum(design * fit.T)))
     return float(np.sqrt(rows / left)) * (1 + 1.5 / left)
 
 
@@ -159,7 +159,7 @@ def _importance(
     noise: _Array,
 ) -> Importance:
     places = [index[name, value] for value in values]
-    own = effects[places, 0]
+    own = effects[places]
     by_chance = np.ptp(noise[places], axis=0)
     return Importance(
         name=name,
