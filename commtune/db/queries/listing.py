@@ -13,7 +13,7 @@ from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import LARGEST, write_numbers
-from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
+from commtune.db.records import CampaignDescription, StackRecord, SystemRecord, time_column
 from commtune.db.verified import VERIFIED
 from commtune.model import Outcome, Phase
 
@@ -235,7 +235,7 @@ def best_single_run(db: str | None, campaign: CampaignDescription) -> tuple[int,
     The second value is the ratio of their times. It is a score and no speedup, because the
     shortest of many runs is mostly luck. ``None`` without such runs.
     """
-    asked, given = _SINGLE_RUNS.format(time=campaign.time_column), {"campaign": campaign.id}
+    asked, given = _SINGLE_RUNS.format(time=time_column(campaign.what)), {"campaign": campaign.id}
     ratios = [
         (row["default_s"] / row["shortest_s"], row["bytes"])
         for row in read_stored(db, asked, given, "measurements", "bytes")
