@@ -117,7 +117,7 @@ def _trials(db: str, values: _Values) -> Reply:
     limit = values["limit"] or given.ROWS_A_PAGE
     first = values["first"] or 0
     page, following = stored.list_trials(db, values["campaign"], first=first, limit=limit)
-    return json_reply({"trials": [asdict(one) for one in page], "next": following})
+    return json_reply({"trials": page, "next": following})
 
 
 def _run(db: str, values: _Values) -> Reply:

@@ -17,7 +17,7 @@ from commtune.app.profiles.answers import answer_question
 from commtune.app.profiles.reporting import render_campaign_report
 from commtune.app.profiles.use import list_usable_formats
 from commtune.errors import UserError
-from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
+from commtune.model import Interval, Operation, Outcome, Phase, PointEvidence, Profile, Verdict
 from commtune.service import live
 from commtune.service import parameters as given
 from commtune.service.compare import show_comparison
@@ -203,8 +203,8 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
         campaign=path["campaign"],
         runs=[live.run_cells(one) for one in page],
         asked=asked,
-        phases=given.PHASE.schema["enum"],
-        outcomes=given.OUTCOME.schema["enum"],
+        phases=list(Phase),
+        outcomes=list(Outcome),
         following=following,
     )
 
