@@ -33,7 +33,7 @@ WHERE state = 'stored' AND started_at >= :since GROUP BY campaign_id, outcome
 _DAY_S = 86400.0
 
 
-class Need(StrEnum):
+class _Need(StrEnum):
     """The reason why a campaign needs attention."""
 
     NOTHING = ""
@@ -57,15 +57,15 @@ class RecentCampaign:
     words: str = ""
 
     @property
-    def need(self) -> Need:
+    def need(self) -> _Need:
         one = self.campaign
         if one.state is CampaignState.STOPPED:
-            return Need.STOPPED
+            return _Need.STOPPED
         if one.runs and not one.outcomes.get(Outcome.OK):
-            return Need.NO_GOOD_RUN
+            return _Need.NO_GOOD_RUN
         if stuck_jobs(one):
-            return Need.STUCK
-        return Need.NOTHING
+            return _Need.STUCK
+        return _Need.NOTHING
 
 
 def parse_since(written: str, now: datetime) -> float:

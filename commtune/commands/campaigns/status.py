@@ -75,7 +75,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     if not has_jobs or not campaign.folder:  # another site's has no folder here
         return ""
     kind = stored.scheduler_of(campaign)
-    count, budget = stored.count_jobs(campaign), node_hours_budget(campaign.settings)
+    count, budget = _count_jobs(campaign), node_hours_budget(campaign.settings)
     of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     said = [
         f"{count} when {kind.label} was last asked" if is_old else count,
@@ -103,6 +103,15 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
         count = text.format_count(len(more), "further job")
         further = [f"and {count}: {stored.count_job_states(more)}"]
     return "\n  ".join([headline, *table.splitlines(), *further])
+
+
+def _count_jobs(campaign: CampaignSummary) -> str:
+    """How many jobs there are: ``4 jobs in flight, 2 not submitted yet``."""
+    alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
+    submitted = [job for job in alive if job.stage is JobStage.SUBMITTED]
+    more = len(alive) - len(submitted)
+    said = f"{text.format_count(len(submitted), 'job')} in flight"
+    return f"{said}, {more} not submitted yet" if more else said
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:

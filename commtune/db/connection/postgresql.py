@@ -69,7 +69,7 @@ def open_postgresql(
         with closing(psycopg.connect(**given, row_factory=dict_row)) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield lambda statement, values: connection.execute(
-                write_for_psycopg(statement).encode(), values
+                _write_for_psycopg(statement).encode(), values
             ).fetchall()
     except psycopg.Error as error:
         was_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
@@ -77,6 +77,6 @@ def open_postgresql(
         raise location.explain_fault(said, location.shown_url(url), transient=was_lost) from error
 
 
-def write_for_psycopg(statement: str) -> str:
+def _write_for_psycopg(statement: str) -> str:
     """Rewrites the parameters of a statement, ``:name``, in the style of psycopg."""
     return re.sub(r":(\w+)", r"%(\1)s", statement.replace("%", "%%"))

@@ -52,16 +52,17 @@ _BEHIND = f"""FROM (
 _UP_TO_LAST = "RTRIM(names, REPLACE(names, ',', ''))"
 
 #: What a profile rests on, by the fields of ``Strength``. Sessions are groups of runs with long
-#: pauses between them. Of nodes, distinct names count: a recursive query removes the last name from
-#: each list until one is left. Without a scheduler the list is empty, and counts as one unnamed
-#: machine.
+#: pauses between them. Of nodes, distinct names count: a recursive query removes the last name
+#: from each list until one is left. Without a scheduler the list is empty, and counts as one
+#: unnamed machine.
 STRENGTH = {
     "pairs": """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
       AND NOT x.is_guard AND x.speed = 'all')""",
     # CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
     "days": f"(SELECT COUNT(DISTINCT ROUND(r.started_at / 86400 - 0.5)) {_BEHIND})",
     "sessions": f"""(SELECT SUM(CASE WHEN apart <= {SESSION_APART_S} THEN 0 ELSE 1 END) FROM (
-  SELECT r.started_at - LAG(r.started_at) OVER (ORDER BY r.started_at) AS apart {_BEHIND}) gaps)""",
+      SELECT r.started_at - LAG(r.started_at) OVER (ORDER BY r.started_at) AS apart
+      {_BEHIND}) gaps)""",
     "nodes": f"""(WITH RECURSIVE lists(names) AS (
   SELECT COALESCE(r.nodes, '') {_BEHIND}
   UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
