@@ -19,7 +19,6 @@ from commtune.wording import format_common_level
 
 #: The most differences that are listed.
 _MOST = 60
-_FILTERS = ("nodes", "ranks", "system", "backend", "campaign")
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def _side(
     if written not in known:
         raise UnknownName(f"there is no {written[:100]}", hint="choose two from the lists")
     kind, _, name = written.partition(":")
-    filters = {one: asked.get(one) for one in _FILTERS} | {kind: name}
+    filters = {"ranks": asked["ranks"], "nodes": asked["nodes"], kind: name}
     answers, nothing = {}, ""
     try:
         answers = size_table(Operation(asked["operation"]), filters, db)

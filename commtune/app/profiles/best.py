@@ -90,7 +90,7 @@ def best_by_size(
         NoAnswer: there is none for the operation; the hint lists what there is.
         DatabaseFault: the database can't be read.
     """
-    sizes = measured_sizes(db, operation, filters["campaign"])
+    sizes = measured_sizes(db, operation, filters.get("campaign"))
     answers = {}
     for size in sizes:
         try:
