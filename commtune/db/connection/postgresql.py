@@ -25,8 +25,6 @@ _URL = re.compile(
     r"postgresql\+psycopg://(?:([^:/?@]*)(?::([^/?@]*))?@)?"  # user and password
     r"([^:/?@[%]*)(?::(\d+))?(?:/([^/?@]*))?(?:\?([^@]*))?"  # host, port, name, further options
 )
-#: The visible tables, in all schemas of the search path: a user's own schema may come first.
-TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = ANY (current_schemas(FALSE))"
 
 
 def read_url(url: str) -> dict[str, str] | None:
