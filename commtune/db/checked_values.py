@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 #: Returns what is wrong with a value; empty if nothing is.
-Check = Callable[[Any], str]
+_Check = Callable[[Any], str]
 
 
 class Moment(float):
@@ -49,7 +49,7 @@ _MOST_SHOWN = 40
 
 
 @cache
-def check_of(hint: Any) -> Check:
+def check_of(hint: Any) -> _Check:
     """Returns the check for a type annotation.
 
     Supports scalars, enums, unions, lists and tuples of one type, mappings with text keys, and
@@ -150,7 +150,7 @@ def _undecodable(text: str) -> str:
     return ""
 
 
-def _scalar(kind: type) -> Check:
+def _scalar(kind: type) -> _Check:
     allowed = (int, float) if kind is float else kind
 
     def check(value: Any) -> str:
@@ -166,7 +166,7 @@ def _scalar(kind: type) -> Check:
     return check
 
 
-def _bounded(kind: type[Moment] | type[Seconds] | type[Time] | type[Level]) -> Check:
+def _bounded(kind: type[Moment] | type[Seconds] | type[Time] | type[Level]) -> _Check:
     number = _scalar(float)
 
     def check(value: Any) -> str:
@@ -178,7 +178,7 @@ def _bounded(kind: type[Moment] | type[Seconds] | type[Time] | type[Level]) -> C
     return check
 
 
-def _word(kind: type[Enum]) -> Check:
+def _word(kind: type[Enum]) -> _Check:
     def check(value: Any) -> str:
         try:
             known = isinstance(value, str) and bool(kind(value))
@@ -198,7 +198,7 @@ def is_document(hint: Any) -> bool:
     return kind is not Any and kind not in (*_WORDS, *_BOUNDED) and not is_word
 
 
-def _any_of(checks: list[Check]) -> Check:
+def _any_of(checks: list[_Check]) -> _Check:
     """Returns a check that passes if one of these does, or for ``None``."""
 
     def check(value: Any) -> str:
@@ -208,7 +208,7 @@ def _any_of(checks: list[Check]) -> Check:
     return check
 
 
-def _items(item: Check) -> Check:
+def _items(item: _Check) -> _Check:
     def check(value: Any) -> str:
         if not isinstance(value, list | tuple):
             return f"{shorten_value(value)} is not a list"
@@ -217,7 +217,7 @@ def _items(item: Check) -> Check:
     return check
 
 
-def _values(item: Check) -> Check:
+def _values(item: _Check) -> _Check:
     text = check_of(str)
 
     def check(value: Any) -> str:
@@ -229,7 +229,7 @@ def _values(item: Check) -> Check:
     return check
 
 
-def _keys(kind: Any, *, closed: bool) -> Check:
+def _keys(kind: Any, *, closed: bool) -> _Check:
     hints = get_type_hints(kind)
     needed: set[str] = set()
     if closed:

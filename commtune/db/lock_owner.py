@@ -39,7 +39,7 @@ class LockOwner:
             host=socket.gethostname(),
             boot_id=_read(_PROC / "sys/kernel/random/boot_id"),
             pid=pid,
-            pid_start=start_of(pid) or 0,
+            pid_start=_start_of(pid) or 0,
             pid_namespace=_inode(_PROC / "self/ns/pid"),
         )
 
@@ -52,14 +52,14 @@ class LockOwner:
         """Whether it lives, in this boot and PID namespace."""
         us = LockOwner.current()
         here = self.boot_id == us.boot_id and self.pid_namespace == us.pid_namespace
-        return bool(us.boot_id) and here and start_of(self.pid) == self.pid_start
+        return bool(us.boot_id) and here and _start_of(self.pid) == self.pid_start
 
     @classmethod
     def from_row(cls, row: Mapping[Any, Any]) -> LockOwner:
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
 
 
-def start_of(pid: int, proc: Path = _PROC) -> int | None:
+def _start_of(pid: int, proc: Path = _PROC) -> int | None:
     """Returns the start of a process, clock ticks since boot; ``None`` if dead or a zombie."""
     # The second field, the name, may contain blanks and parentheses; the others do not.
     state, *fields = _read(proc / str(pid) / "stat").rpartition(")")[2].split() or ["X"]
@@ -77,7 +77,7 @@ def death_of(
     """
     same_kernel = bool(asker.boot_id) and holder.boot_id == asker.boot_id
     if same_kernel and holder.pid_namespace == asker.pid_namespace:
-        if start_of(holder.pid, proc) == holder.pid_start:
+        if _start_of(holder.pid, proc) == holder.pid_start:
             return ""
         return f"process {holder.pid} is gone"
     if asker.boot_id and holder.host == asker.host and not same_kernel:

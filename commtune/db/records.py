@@ -394,8 +394,3 @@ class CampaignDescription:
     def estimand(self) -> model.Estimand:
         """The quantity whose ratio its speedups are."""
         return model.Estimand(self.what.get("estimand", model.Estimand.MEDIAN))
-
-    @property
-    def time_column(self) -> str:
-        """The column of ``measurements`` with the times that it compares."""
-        return time_column(self.what)

@@ -9,15 +9,7 @@ from typing import Any, TypeVar
 
 from commtune.db.codec import load_plain
 from commtune.db.connection.service import ask_service, explain_other_version, quote_part
-from commtune.db.records import (
-    CampaignSummary,
-    ProfileAnswer,
-    ResultsPage,
-    StackRecord,
-    StoredProfile,
-    SystemRecord,
-)
-from commtune.model import Profile, Strength
+from commtune.db.records import CampaignSummary, ProfileAnswer, ResultsPage, StoredProfile
 
 _T = TypeVar("_T")
 
@@ -67,20 +59,13 @@ def load_profile(url: str, reference: str) -> ProfileAnswer:
 
 
 def _read_profile(told: Mapping[str, Any]) -> ProfileAnswer:
-    return ProfileAnswer(
-        id=int(told["id"]),
-        campaign=str(told["campaign"]),
-        profile=load_answer(Profile, told),
-        system=load_answer(SystemRecord, told["system"]),
-        stack=StackRecord(
-            told["stack_fingerprint"], told["stack"], dict(told["stack_description"])
-        ),
-        strength=load_answer(Strength, told["strength"]),
-        created=float(told["created"]),
-        space=dict(told["space"]),
-        level=told["simultaneous_level"],
-        site=str(told.get("site", "")),
-    )
+    stack = {
+        "fingerprint": told["stack_fingerprint"],
+        "text": told["stack"],
+        "description": told["stack_description"],
+    }
+    given = {**told, "profile": told, "stack": stack, "level": told["simultaneous_level"]}
+    return load_answer(ProfileAnswer, given)
 
 
 def results_pages(

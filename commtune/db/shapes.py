@@ -39,7 +39,7 @@ class _NamedSpace(TypedDict):
     content: str
 
 
-class What(TypedDict):
+class _What(TypedDict):
     """Documents in ``campaigns.what``."""
 
     workload: Workload
@@ -66,7 +66,7 @@ class _TimingChoice(TypedDict):
     spent_s: float
 
 
-class Settings(TypedDict):
+class _Settings(TypedDict):
     """Documents in ``campaigns.settings``."""
 
     budget: dict[str, float | None]
@@ -90,7 +90,7 @@ class Settings(TypedDict):
     verifies: str
 
 
-class Space(TypedDict):
+class _Space(TypedDict):
     """Documents in ``campaigns.space``."""
 
     name: str
@@ -107,7 +107,7 @@ class _Concluded(TypedDict):
     detectable: dict[str, float | None]
 
 
-class Header(TypedDict):
+class _Header(TypedDict):
     """The part of ``runs.header`` that is read again."""
 
     init_s: float
@@ -117,7 +117,7 @@ class Header(TypedDict):
     beside: dict[str, Any]
 
 
-class Footer(TypedDict):
+class _Footer(TypedDict):
     """The part of ``runs.footer`` that is read again."""
 
     elapsed_s: float
@@ -167,11 +167,11 @@ _NAMES: Mapping[Any, str] = {
     Workload: "workload",
     _Concluded: "conclusion",
     _Details: "details",
-    Footer | None: "footer",
-    Header | None: "header",
-    Settings: "settings",
-    Space: "space",
-    What: "what",
+    _Footer | None: "footer",
+    _Header | None: "header",
+    _Settings: "settings",
+    _Space: "space",
+    _What: "what",
     dict[str, Any]: "decision description stack_description system_description",
     dict[str, str]: "environment fingerprints",
     list[str]: "said",

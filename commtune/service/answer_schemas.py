@@ -1,6 +1,6 @@
-"""The OpenAPI schemas of answers to the question which configuration is best.
+"""The OpenAPI schemas of answers: which configuration is best, what is wrong, what was ended.
 
-They describe what ``answers.answer_question`` and ``answers.size_table_data`` return.
+The first describe what ``answers.answer_question`` and ``answers.size_table_data`` return.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from commtune.app.profiles.explained import Answer, Support
 from commtune.model import Verdict
+from commtune.service.replies import ERROR_CODES
 
 _Schema = dict[str, Any]
 
@@ -115,9 +116,15 @@ _ANSWER = {
     "best": {"oneOf": [_named("Best"), {"type": "null"}]},
     "others": _list_of("Row", "further answers; with `others=explained` like `best`"),
 }
+_PROBLEM = {
+    "code": _typed("string", enum=ERROR_CODES),
+    "message": _typed("string", "what is wrong"),
+    "hint": _typed("string", "what to do"),
+}
 
 #: Components of the OpenAPI document, by name.
 ANSWER_SCHEMAS: Mapping[str, _Schema] = {
+    "Error": _record({"error": _record(_PROBLEM)}),
     "Answer": _record(_ANSWER),
     "Best": _record(_BEST),
     "Row": _record(_ROW),
@@ -130,3 +137,7 @@ BEST_SCHEMA: _Schema = {
     # Where nothing is known about any size, it is both.
     "anyOf": [_named("Answer"), _record({"sizes": _list_of("BestOfSize", "one for each size")})]
 }
+#: The schema of the answer of a POST that ends a campaign.
+CANCEL_SCHEMA = _record(
+    {"campaign": _typed("string"), "message": _typed("string", "what was ended")}
+)

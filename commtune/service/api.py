@@ -5,6 +5,7 @@ The answers are those of ``best --json``, ``status --json`` and ``export``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -28,7 +29,7 @@ from commtune.model import Operation
 from commtune.service import parameters as given
 from commtune.service.answer_schemas import BEST_SCHEMA
 from commtune.service.parameters import Parameter
-from commtune.service.replies import Reply, file_name, json_reply
+from commtune.service.replies import Reply, json_reply
 
 PREFIX = "/api/v1"
 
@@ -117,7 +118,7 @@ def _trials(db: str, values: _Values) -> Reply:
     limit = values["limit"] or given.ROWS_A_PAGE
     first = values["first"] or 0
     page, following = stored.list_trials(db, values["campaign"], first=first, limit=limit)
-    return json_reply({"trials": [asdict(one) for one in page], "next": following})
+    return json_reply({"trials": page, "next": following})
 
 
 def _run(db: str, values: _Values) -> Reply:
@@ -165,8 +166,9 @@ def _export(db: str, values: _Values) -> Reply:
         allow_unguarded=values["allow_unguarded"] is not None,
         accept_likely=values["accept"] is not None,
     )
-    name = file_name(found.profile.name, values["format"])
-    shown = {"content-disposition": f'attachment; filename="{name}"'}
+    # A name for the download, of characters that are valid in all file systems.
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", found.profile.name)[:100] or "profile"
+    shown = {"content-disposition": f'attachment; filename="{name}.{values["format"]}"'}
     return Reply(said.encode(), "text/plain; charset=utf-8", headers=shown)
 
 

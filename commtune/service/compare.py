@@ -8,7 +8,6 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune.app.campaigns import stored
-from commtune.app.campaigns.stored import list_systems
 from commtune.app.profiles.answers import size_table
 from commtune.app.profiles.explained import Explained
 from commtune.errors import NoAnswer, UnknownName
@@ -20,7 +19,6 @@ from commtune.wording import format_common_level
 
 #: The most differences that are listed.
 _MOST = 60
-_FILTERS = ("nodes", "ranks", "system", "backend", "campaign")
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
 def _choices(db: str) -> dict[str, dict[str, str]]:
     """Returns the options of the form: names by value, grouped by heading."""
     campaigns = [one.name for one in stored.list_campaigns(db)]
-    systems = [one for one, _ in list_systems(db)] if campaigns else []
+    systems = [one for one, _ in stored.list_systems(db)] if campaigns else []
     return {
         "Campaigns": {f"campaign:{name}": name for name in campaigns},
         "Systems": {
@@ -101,7 +99,7 @@ def _side(
     if written not in known:
         raise UnknownName(f"there is no {written[:100]}", hint="choose two from the lists")
     kind, _, name = written.partition(":")
-    filters = {one: asked.get(one) for one in _FILTERS} | {kind: name}
+    filters = {"ranks": asked["ranks"], "nodes": asked["nodes"], kind: name}
     answers, nothing = {}, ""
     try:
         answers = size_table(Operation(asked["operation"]), filters, db)
@@ -114,4 +112,4 @@ def _described(db: str, kind: str, name: str) -> Mapping[str, Any]:
     if kind == "campaign":
         found = stored.describe_campaign(db, name)
         return {**found.what, "system": found.system.name, "stack": found.stack.description}
-    return next(one.description for one, _ in list_systems(db) if one.fingerprint == name)
+    return next(one.description for one, _ in stored.list_systems(db) if one.fingerprint == name)

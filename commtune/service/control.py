@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
@@ -21,16 +20,6 @@ from commtune.service.replies import Refusal
 CANCEL = "/campaigns/{campaign}/cancel"
 _PATHS = re.compile(rf"({PREFIX})?/campaigns/[^/]+/cancel")
 _LOG = logging.getLogger("commtune.service")
-
-#: The schema of the response in the OpenAPI document.
-SCHEMA: Mapping[str, object] = {
-    "type": "object",
-    "required": ["campaign", "message"],
-    "properties": {
-        "campaign": {"type": "string"},
-        "message": {"type": "string", "description": "what was ended"},
-    },
-}
 
 
 def is_control(path: str) -> bool:

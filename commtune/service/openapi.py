@@ -6,25 +6,9 @@ from typing import Any
 
 from commtune import __version__
 from commtune.service import control
-from commtune.service.answer_schemas import ANSWER_SCHEMAS
+from commtune.service.answer_schemas import ANSWER_SCHEMAS, CANCEL_SCHEMA
 from commtune.service.api import CAMPAIGN_IN_PATH, PREFIX, QUESTIONS, Question
-from commtune.service.replies import ERROR_CODES
 
-_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message", "hint"],
-            "properties": {
-                "code": {"type": "string", "enum": list(ERROR_CODES)},
-                "message": {"type": "string", "description": "what is wrong"},
-                "hint": {"type": "string", "description": "what to do"},
-            },
-        }
-    },
-}
 _WRONG = {
     "description": "An error in words",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
@@ -49,7 +33,7 @@ def openapi_document(prefix: str = "", *, has_control: bool = False) -> dict[str
         "security": [{"token": []}],
         "paths": asked | more,
         "components": {
-            "schemas": {"Error": _ERROR, **ANSWER_SCHEMAS},
+            "schemas": ANSWER_SCHEMAS,
             "securitySchemes": {"token": token, **({"control": token} if has_control else {})},
         },
     }
@@ -57,7 +41,7 @@ def openapi_document(prefix: str = "", *, has_control: bool = False) -> dict[str
 
 def _cancel() -> dict[str, Any]:
     """Returns the operation that ends a campaign."""
-    done = {"content": {"application/json": {"schema": dict(control.SCHEMA)}}}
+    done = {"content": {"application/json": {"schema": CANCEL_SCHEMA}}}
     return {
         "summary": "Ends a campaign's jobs, or its controller on the service's machine",
         "security": [{"control": []}],

@@ -17,16 +17,21 @@ from commtune.app.profiles.answers import answer_question
 from commtune.app.profiles.reporting import render_campaign_report
 from commtune.app.profiles.use import list_usable_formats
 from commtune.errors import UserError
-from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
+from commtune.model import Interval, Operation, Outcome, Phase, PointEvidence, Profile, Verdict
 from commtune.service import live
 from commtune.service import parameters as given
 from commtune.service.compare import show_comparison
 from commtune.service.rendering import HTML, evidence_table, is_shown, point_rows, render_page
-from commtune.service.replies import REPORT_POLICY, Reply
+from commtune.service.replies import Reply
 
 #: The values of empty forms.
 _NOT_ASKED = {one.name: "" for one in given.BEST}
 _NOT_ZOOMED = {one.name: "" for one in given.ZOOM}
+#: The report has inline style, and no script.
+_REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; sandbox allow-same-origin"
+)
 
 
 def _file(package: str, name: str, kind: str) -> Reply:
@@ -203,8 +208,8 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
         campaign=path["campaign"],
         runs=[live.run_cells(one) for one in page],
         asked=asked,
-        phases=given.PHASE.schema["enum"],
-        outcomes=given.OUTCOME.schema["enum"],
+        phases=list(Phase),
+        outcomes=list(Outcome),
         following=following,
     )
 
@@ -221,7 +226,7 @@ def _report(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any])
     del prefix
     given.read_parameters((), query)
     page = render_campaign_report(path["campaign"], db)
-    policy = {"content-security-policy": REPORT_POLICY}
+    policy = {"content-security-policy": _REPORT_POLICY}
     return Reply(page.encode("utf-8", "replace"), HTML, headers=policy)
 
 

@@ -36,13 +36,10 @@ class Parameter:
         }  # fmt: skip
 
 
-def word_parameter(
-    name: str, help: str, words: Sequence[str], *, required: bool = False
-) -> Parameter:
+def word_parameter(name: str, help: str, words: Sequence[str]) -> Parameter:
     """Returns a parameter that is one of these words."""
-
     schema = {"type": "string", "enum": list(words)}
-    return Parameter(name, help, partial(require_known, name, known=words), required, schema)
+    return Parameter(name, help, partial(require_known, name, known=words), schema=schema)
 
 
 def _number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
@@ -137,13 +134,11 @@ COMPARE = (
 #: Runs or trials of a page without ``limit``.
 ROWS_A_PAGE = 100
 _LIMIT = _number_parameter("limit", f"at most so many; {ROWS_A_PAGE} by default", 1, 1000)
-PHASE = word_parameter("phase", "only runs of this phase", list(Phase))
-OUTCOME = word_parameter("outcome", "only runs that ended so", list(Outcome))
 RUNS = (
     _number_parameter("before", "only runs older than the one of this id: the next page", 1),
     _LIMIT,
-    PHASE,
-    OUTCOME,
+    word_parameter("phase", "only runs of this phase", list(Phase)),
+    word_parameter("outcome", "only runs that ended so", list(Outcome)),
 )
 TRIALS = (
     _number_parameter("first", "from this number on; 0, the default, is the default's", 0),

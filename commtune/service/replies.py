@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,11 +18,6 @@ from commtune.formatting import without_infinities
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-#: The report has inline style, and no script.
-REPORT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; sandbox allow-same-origin"
 )
 
 #: The headers of every reply.
@@ -133,8 +127,3 @@ def problem_of(error: CommtuneError | Refusal) -> Problem:
         if isinstance(error, kind):
             return Problem(_STATUSES[code], code, error.message, error.hint)
     return Problem(500, _CODES[500], error.message, error.hint)
-
-
-def file_name(words: str, suffix: str) -> str:
-    """Returns a name for a download, of characters that are valid in all file systems."""
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)[:100] or 'profile'}.{suffix}"

@@ -77,7 +77,7 @@ def read_prefix(written: str) -> str:
 
 
 @contextmanager
-def listen_at(place: Place) -> Iterator[socket.socket]:
+def _listen_at(place: Place) -> Iterator[socket.socket]:
     """Yields a socket that listens at an address; a Unix socket's file is removed at the end.
 
     Raises:
@@ -187,7 +187,7 @@ def serve_database(
         stopping: called once with a function that ends the service from another thread.
     """
     with ExitStack() as opening:
-        opened = opening.enter_context(listen_at(place))
+        opened = opening.enter_context(_listen_at(place))
         port = opened.getsockname()[1] if place.path is None else 0
         controls = None if control is None else Tokens(control, f"commtune-control-{port}")
         service = Service(db, Tokens(token, f"commtune-{port}"), prefix, controls)

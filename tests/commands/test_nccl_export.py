@@ -29,7 +29,7 @@ from commtune.app.profiles.rule_files import (
 )
 from commtune.app.profiles.rule_verification import (
     RuleProof,
-    load_plugin,
+    _load_plugin,
     prove_rules,
     verify_rules,
 )
@@ -172,7 +172,7 @@ def test_what_keeps_nccl_from_its_rules_is_named(
     def refused(plugin: str, **settings: str) -> str:
         environment = {**os.environ, "NCCL_TUNER_PLUGIN": plugin, **settings}
         with pytest.raises(UserError) as error:
-            load_plugin(file, rules, environment)
+            _load_plugin(file, rules, environment)
         return error.value.message
 
     other = _compile(tmp_path, _OTHER)
@@ -183,7 +183,7 @@ def test_what_keeps_nccl_from_its_rules_is_named(
     assert "no table of a tuner plugin" in refused(_compile(tmp_path, "int nothing;\n"))
     # Without one of the user's it is the one that is built here.
     own = str(build_tuner())
-    loaded = load_plugin(file, rules, {})
+    loaded = _load_plugin(file, rules, {})
     assert (loaded["NCCL_TUNER_PLUGIN"], loaded["COMMTUNE_TUNER_FILE"]) == (own, str(file))
     for name, value in {"COMMTUNE_TUNER_FILE": "/other", "NCCL_ALGO": "Ring"}.items():
         with monkeypatch.context() as patched:

@@ -13,8 +13,7 @@ import database_values as given
 import pytest
 from stored_campaigns import Made
 
-from commtune.app.campaigns.recent import parse_since
-from commtune.commands.campaigns.status import status_command
+from commtune.commands.campaigns.status import _parse_since, status_command
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
@@ -133,10 +132,10 @@ def test_many_campaigns_fit_on_a_screen(store: Store, capsys: pytest.CaptureFixt
     ],
 )
 def test_moments(written: str, meant: datetime) -> None:
-    assert parse_since(written, NOW) == meant.timestamp()
+    assert _parse_since(written, NOW) == meant.timestamp()
 
 
 @pytest.mark.parametrize("written", ["", "tomorrow", "2026-11-24", "-3h", "99999999d", "1e300h"])
 def test_what_is_no_moment_is_refused(written: str) -> None:
     with pytest.raises(UserError):
-        parse_since(written, NOW)
+        _parse_since(written, NOW)

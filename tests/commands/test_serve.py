@@ -17,7 +17,7 @@ from waiting import PATIENCE_S
 
 from commtune.commands.profiles.serve import serve_command
 from commtune.errors import EnvironmentFault, UserError
-from commtune.service.server import listen_at, read_place, read_prefix
+from commtune.service.server import _listen_at, read_place, read_prefix
 
 
 @pytest.mark.parametrize("written", ["127.0.0.1:0", "localhost:8765", "[::1]:80", "unix:a/b"])
@@ -49,33 +49,33 @@ def test_a_prefix_is_a_path() -> None:
 
 
 def test_a_port_that_is_taken_is_said() -> None:
-    with listen_at(read_place("127.0.0.1:0", allow_remote=False)) as opened:
+    with _listen_at(read_place("127.0.0.1:0", allow_remote=False)) as opened:
         taken = read_place(f"127.0.0.1:{opened.getsockname()[1]}", allow_remote=False)
-        with pytest.raises(EnvironmentFault, match="can't listen"), listen_at(taken):
+        with pytest.raises(EnvironmentFault, match="can't listen"), _listen_at(taken):
             pass
 
 
 def test_a_fault_of_the_service_is_not_one_of_its_address() -> None:
     place = read_place("127.0.0.1:0", allow_remote=False)
-    with pytest.raises(BrokenPipeError), listen_at(place):
+    with pytest.raises(BrokenPipeError), _listen_at(place):
         raise BrokenPipeError  # whoever read the address has closed the pipe
 
 
 def test_a_unix_socket_is_private_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     place = read_place(f"unix:{path}", allow_remote=False)
-    with listen_at(place):
+    with _listen_at(place):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        with pytest.raises(UserError, match="another service listens"), listen_at(place):
+        with pytest.raises(UserError, match="another service listens"), _listen_at(place):
             pass
     assert not path.exists()
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(path))
     left.close()
-    with listen_at(place):  # what a service that was killed left behind is replaced
+    with _listen_at(place):  # what a service that was killed left behind is replaced
         pass
     path.write_text("a file of somebody")
-    with pytest.raises(UserError, match="no socket"), listen_at(place):
+    with pytest.raises(UserError, match="no socket"), _listen_at(place):
         pass
     assert path.read_text() == "a file of somebody"
 

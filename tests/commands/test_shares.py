@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns import status
+from commtune.commands.measure.bench_results import _describe_share
 from commtune.commands.profiles import best
 from commtune.db.storage.store import Store
 from commtune.formatting import format_percent
@@ -179,12 +180,15 @@ def run_of(run_header: dict[str, Any] | None) -> RunResult:
 
 def test_a_single_run_is_compared_with_what_its_driver_names() -> None:
     workload = Workload(Operation.PING_PONG, (MIB, 64 * MIB), 2, backend=Backend.XCCL)
-    words = nominal_share.of_run(workload, run_of(header()))
+    run = run_of(header())
+    whole = nominal_share.nominal_of_run(workload, run)
+    assert whole is not None
+    words = _describe_share(whole, run)
     assert words.startswith("largest size: 50% of nominal 3600 Gb/s (450 GB/s) by widest")
     assert "18 links x 25 GB/s from GPU 0 to the switch; links that the driver names" in words
-    assert nominal_share.of_run(workload, run_of(None)) == ""
-    emulated = Workload(Operation.PING_PONG, (MIB,), 2, backend=Backend.XCCL, emulated_nodes=2)
-    assert "emulated" in nominal_share.of_run(emulated, run_of(header()))
+    assert nominal_share.nominal_of_run(workload, run_of(None)) is None
+    none = nominal_share.nominal_of_run(replace(workload, emulated_nodes=2), run)
+    assert none is not None and "emulated" in _describe_share(none, run)
 
 
 @pytest.mark.parametrize(

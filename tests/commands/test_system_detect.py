@@ -11,7 +11,7 @@ import pytest
 from seen_machines import A100_NODE, LOGIN_NODE
 
 from commtune.app.systems import detect_system
-from commtune.commands.reference.system_detect import print_detection
+from commtune.commands.reference.system_detect import _print_detection
 from commtune.systems.detection.seen import Clues, SeenMachine
 
 #: Nobody names the machine; its shape is all that there is.
@@ -33,7 +33,7 @@ def own(folder: Path, recognized: str) -> str:
 
 def said(seen: SeenMachine, *names: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     try:
-        print_detection(detect_system(names, seen), json_output=False)
+        _print_detection(detect_system(names, seen), json_output=False)
     except SystemExit as end:
         return int(str(end.code)), capsys.readouterr().out
     return 0, capsys.readouterr().out
@@ -100,7 +100,7 @@ def test_two_that_fit_equally_are_both_told(
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        print_detection(detect_system((), NAMELESS), json_output=True)
+        _print_detection(detect_system((), NAMELESS), json_output=True)
     found = json.loads(capsys.readouterr().out)
     assert (found["recognized"], found["host"]) == ([], "somewhere")
     assert [one["name"] for one in found["systems"]] == ["leonardo"]

@@ -199,7 +199,7 @@ def test_a_busy_database_is_said_and_may_pass(
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseFault, match="another program writes") as refusal:
-            Store(database, wait_s=0).open_campaign(given.campaign())
+            Store(database).open_campaign(given.campaign())
     assert refusal.value.transient
     assert Store(database).open_campaign(given.campaign()).id == 1
     database.close()

@@ -15,7 +15,7 @@ from waiting import wait_for
 
 from commtune.db import locks
 from commtune.db.damage import DamagedRows
-from commtune.db.lock_owner import LockOwner, death_of, start_of
+from commtune.db.lock_owner import LockOwner, _start_of, death_of
 from commtune.db.queries.description import read_holder
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, DatabaseFault
@@ -97,15 +97,15 @@ def test_who_is_dead(tmp_path: Path, holder: LockOwner, silent_s: float, reason:
 
 
 def test_a_zombie_does_not_live(tmp_path: Path) -> None:
-    assert start_of(7, fake_proc(tmp_path, 7, "python", "Z", 900)) is None
+    assert _start_of(7, fake_proc(tmp_path, 7, "python", "Z", 900)) is None
 
 
 def test_a_living_process_is_known_by_its_start() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = start_of(child.pid)
+    started = _start_of(child.pid)
     assert HERE.pid_start and started is not None and started >= HERE.pid_start
     child.kill()
-    wait_for(lambda: start_of(child.pid) is None, "its end")
+    wait_for(lambda: _start_of(child.pid) is None, "its end")
     child.communicate()
 
 

@@ -121,8 +121,11 @@ def test_a_write_without_a_store_waits_as_long_as_a_variable_says(
     timer.join()
 
 
-def test_a_write_gives_up_in_words_and_can_be_made_again(file: Database) -> None:
-    store = Store(file, wait_s=0.5)
+def test_a_write_gives_up_in_words_and_can_be_made_again(
+    file: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.5")
+    store = Store(file)
     child = holder(file)
     with pytest.raises(DatabaseFault, match=r"another program writes .*; waited for \d+ s") as no:
         store.open_campaign(given.campaign())
@@ -131,9 +134,12 @@ def test_a_write_gives_up_in_words_and_can_be_made_again(file: Database) -> None
     assert store.open_campaign(given.campaign()).id == 1
 
 
-def test_after_a_wait_in_vain_the_next_write_waits_no_more(file: Database) -> None:
+def test_after_a_wait_in_vain_the_next_write_waits_no_more(
+    file: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
-    store = Store(file, wait_s=0.5, say=said.append)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.5")
+    store = Store(file, say=said.append)
     child = holder(file)
     with pytest.raises(DatabaseFault):
         store.open_campaign(given.campaign())
@@ -196,9 +202,12 @@ def test_what_fails_inside_a_write_is_not_made_again(file: Database) -> None:
         assert connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() == 0
 
 
-def test_a_file_that_vanishes_meanwhile_is_noticed(file: Database) -> None:
+def test_a_file_that_vanishes_meanwhile_is_noticed(
+    file: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = Path(str(file.engine.url.database))
-    store = Store(file, wait_s=60, say=lambda _: path.unlink())
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "60")
+    store = Store(file, say=lambda _: path.unlink())
     child = holder(file)
     with pytest.raises(DatabaseFault, match="is gone"):
         store.open_campaign(given.campaign())
@@ -241,7 +250,9 @@ def full(file: Database) -> Iterator[Callable[[], None]]:
 _LARGE = given.result(measurements=given.result().measurements * 100)
 
 
-def test_a_full_disk_is_waited_for_and_said_once(file: Database, full: Callable[[], None]) -> None:
+def test_a_full_disk_is_waited_for_and_said_once(
+    file: Database, full: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
 
     def say(words: str) -> None:
@@ -249,7 +260,8 @@ def test_a_full_disk_is_waited_for_and_said_once(file: Database, full: Callable[
         if len(said) == 1:
             full()
 
-    store = Store(file, wait_s=60, say=say)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "60")
+    store = Store(file, say=say)
     assert store.clock(lambda: 9.0) == 9.0
     store.finish_run(1, _LARGE, "allreduce")
     assert store.clock(lambda: 9.0) < 9.0  # no budget pays for the wait
@@ -259,9 +271,10 @@ def test_a_full_disk_is_waited_for_and_said_once(file: Database, full: Callable[
 
 
 def test_a_disk_that_stays_full_is_said_and_the_same_call_can_be_made_again(
-    file: Database, full: Callable[[], None]
+    file: Database, full: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = Store(file, wait_s=0)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0")
+    store = Store(file)
     with pytest.raises(DatabaseFault, match="the disk is full") as refusal:
         store.finish_run(1, _LARGE, "allreduce")
     assert refusal.value.transient
@@ -300,7 +313,7 @@ _CALLS: dict[str, Callable[[Store, int], object]] = {
 
 @pytest.mark.slow
 def test_whatever_a_campaign_asks_waits_for_a_server_that_is_away(
-    own_postgresql: PostgresqlServer,
+    own_postgresql: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     door, hidden = own_postgresql.socket / ".s.PGSQL.5432", own_postgresql.socket / "hidden"
     said: list[str] = []
@@ -311,7 +324,8 @@ def test_whatever_a_campaign_asks_waits_for_a_server_that_is_away(
             hidden.rename(door)
 
     with open_database(create_postgresql(own_postgresql.socket)) as database:
-        store = Store(database, wait_s=60, say=say)
+        monkeypatch.setenv("COMMTUNE_DB_WAIT", "60")
+        store = Store(database, say=say)
         number = store.open_campaign(given.campaign()).id
         store.add_trial(number, 1, DEFAULT, "baseline")
         store.start_runs(number, [given.request("r1"), given.request("r2", position=3)], "s1")

@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from waiting import PATIENCE_S, wait_for
 
 from commtune.db.connection.location import database_url
-from commtune.db.connection.postgresql import read_url, write_for_psycopg
+from commtune.db.connection.postgresql import _write_for_psycopg, read_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.errors import DatabaseFault, NoAnswer
 
@@ -77,7 +77,7 @@ def test_both_ways_give_the_same_answers(postgresql_url: str, more: str) -> None
 def test_a_statement_is_written_for_psycopg() -> None:
     statement = "SELECT a FROM b WHERE c LIKE '%' || :name || '%' AND d = :other_1"
     wanted = "SELECT a FROM b WHERE c LIKE '%%' || %(name)s || '%%' AND d = %(other_1)s"
-    assert write_for_psycopg(statement) == wanted
+    assert _write_for_psycopg(statement) == wanted
 
 
 def test_a_database_without_our_tables(new_postgresql_url: str) -> None:

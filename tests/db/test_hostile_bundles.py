@@ -145,12 +145,12 @@ def test_an_attack_is_refused_with_its_place(name: str, lines: Lines) -> None:
     change, words = _ATTACKS[name]
     change(attacked)
     with pytest.raises(UserError, match=words):
-        sharing.read_packed(pack(attacked), "the bundle")
+        sharing._read_packed(pack(attacked), "the bundle")
 
 
 def test_a_line_that_nests_too_deeply_is_said_in_words() -> None:
     with pytest.raises(UserError, match="reads: line 1: nested too deeply"):
-        sharing.read_packed(gzip.compress(b'{"a":' * 100_000 + b"\n"), "the bundle")
+        sharing._read_packed(gzip.compress(b'{"a":' * 100_000 + b"\n"), "the bundle")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_configuration_is_known_by_what_it_sets(
             row["environment"] = {"LD_PRELOAD": "/tmp/evil.so"}
             break
     number = given.begin(sqlite_store, given.campaign("own"))
-    sharing.merge_bundle(sharing.read_packed(pack(changed), "b"), "site-a", sqlite_url)
+    sharing.merge_bundle(sharing._read_packed(pack(changed), "b"), "site-a", sqlite_url)
     assert [trial.configuration for trial in sqlite_store.trials(number)] == [given.TUNED]
 
 
@@ -256,7 +256,7 @@ def test_mutated_bundles_are_refused_or_harmless(
     for number in range(_BUNDLES):
         packed = mutate(lines, chance)
         try:
-            bundle = sharing.read_packed(packed, "the bundle")
+            bundle = sharing._read_packed(packed, "the bundle")
         except UserError as error:
             assert error.message and "\n" not in error.message
             seen["refused"] += 1

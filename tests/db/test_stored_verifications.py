@@ -127,7 +127,7 @@ def test_a_profile_stays_withdrawn_when_another_one_changes(store: Store) -> Non
 
 def test_the_runs_of_each_verification_are_found_by_an_index(tmp_path: Path) -> None:
     """A profile that is verified every night has thousands of runs behind it."""
-    counted = (profiles.DAYS, profiles.SESSIONS, profiles.NODES)
+    counted = [profiles.STRENGTH[name] for name in ("days", "sessions", "nodes")]
     statements = [f"SELECT {one} FROM profiles p WHERE p.id = :id" for one in counted]
     url = f"sqlite:///{tmp_path}/commtune.db"
     with opened_store(url) as opened, opened.database.read() as connection:

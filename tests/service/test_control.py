@@ -22,7 +22,7 @@ from waiting import PATIENCE_S
 import commtune as ct
 from commtune.commands.campaigns.jobs import cancel_command
 from commtune.db.connection.engine import open_database
-from commtune.db.lock_owner import LockOwner, start_of
+from commtune.db.lock_owner import LockOwner, _start_of
 from commtune.errors import DatabaseFault, NotCancellable, UserError
 from commtune.service.control import CANCEL
 from commtune.wiring.user_folders import data_folder
@@ -85,7 +85,7 @@ def controller(db: str, number: int, tmp_path: Path) -> Iterator[subprocess.Pope
 def hold(db: str, number: int, pid: int, **other: Any) -> None:
     """Has the database say that this process is the campaign's controller."""
     us = LockOwner.current()
-    owner = {**vars(us), "pid": pid, "pid_start": start_of(pid) or 0, **other}
+    owner = {**vars(us), "pid": pid, "pid_start": _start_of(pid) or 0, **other}
     with opened_store(db) as store:
         store.lock(number, LockOwner(**owner), take_over=True)
 

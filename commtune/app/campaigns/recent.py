@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -21,19 +19,15 @@ from commtune.app.campaigns.stored import (
 from commtune.db.connection.reader import read_stored
 from commtune.db.queries.profiles import find_profiles
 from commtune.db.records import StoredProfile
-from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import parse_seconds
-from commtune.errors import InvalidValue, UserError
 from commtune.model import Outcome
 
 _RUNS = """
 SELECT campaign_id, outcome, count(*) AS runs, sum(wall_s) AS wall_s FROM runs
 WHERE state = 'stored' AND started_at >= :since GROUP BY campaign_id, outcome
 """
-_DAY_S = 86400.0
 
 
-class Need(StrEnum):
+class _Need(StrEnum):
     """The reason why a campaign needs attention."""
 
     NOTHING = ""
@@ -57,51 +51,15 @@ class RecentCampaign:
     words: str = ""
 
     @property
-    def need(self) -> Need:
+    def need(self) -> _Need:
         one = self.campaign
         if one.state is CampaignState.STOPPED:
-            return Need.STOPPED
+            return _Need.STOPPED
         if one.runs and not one.outcomes.get(Outcome.OK):
-            return Need.NO_GOOD_RUN
+            return _Need.NO_GOOD_RUN
         if stuck_jobs(one):
-            return Need.STUCK
-        return Need.NOTHING
-
-
-def parse_since(written: str, now: datetime) -> float:
-    """Parses ``yesterday``, ``today``, ``12h``, ``2d``, ``2026-11-22`` or ``2026-11-22T18:00``.
-
-    Args:
-        now: the local time.
-
-    Returns:
-        Seconds since 1970; days begin at midnight, local time.
-
-    Raises:
-        UserError: it can't be parsed, or is in the future.
-    """
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    days = {"today": midnight, "yesterday": midnight - timedelta(days=1)}
-    try:
-        moment = days.get(written) or datetime.fromisoformat(written)
-        since = moment.timestamp()
-    except ValueError:
-        since = now.timestamp() - _parse_ago(written)
-    if since > now.timestamp():
-        raise UserError(f"--since {written} is to come", hint="write yesterday, 12h or 2026-11-22")
-    return since
-
-
-def _parse_ago(written: str) -> float:
-    try:
-        if days := re.fullmatch(r"(\d{1,5})d", written):
-            return int(days[1]) * _DAY_S
-        return parse_seconds(written)
-    except InvalidValue as error:
-        raise UserError(
-            f"--since: {quote_value(written)} is no moment",
-            hint="write yesterday, today, 12h, 2d, 2026-11-22 or 2026-11-22T18:00",
-        ) from error
+            return _Need.STUCK
+        return _Need.NOTHING
 
 
 def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:

@@ -117,7 +117,7 @@ def create_bundle(
 
             shown = rows() if names else Pseudonyms.of_rows(rows()).replace_in(rows())
             packed = _pack(shown, names=names)
-    bundle = read_packed(packed, "the bundle")
+    bundle = _read_packed(packed, "the bundle")
     signature = signatures.sign_content(packed, key) if key else b""
     with replaced_file(file) as part:
         part.write_bytes(packed + signature)
@@ -165,7 +165,7 @@ def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
             )
         # Verified before any of it is decompressed.
         signer = signatures.verify_signature(packed, signature, allowed_signers)
-    return read_packed(packed, str(file), signer=signer, signed=bool(signature))
+    return _read_packed(packed, str(file), signer=signer, signed=bool(signature))
 
 
 def _split_signature(content: bytes) -> tuple[bytes, bytes]:
@@ -176,7 +176,7 @@ def _split_signature(content: bytes) -> tuple[bytes, bytes]:
     return content[place:], content[:place]
 
 
-def read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = False) -> Bundle:
+def _read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = False) -> Bundle:
     """Reads the content of a bundle, without its signature.
 
     Args:

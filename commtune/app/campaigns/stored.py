@@ -158,15 +158,6 @@ def describe_job(job: JobRecord) -> dict[str, str]:
     }
 
 
-def count_jobs(campaign: CampaignSummary) -> str:
-    """Formats a campaign's number of jobs: ``4 jobs in flight, 2 not submitted yet``."""
-    alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
-    submitted = [job for job in alive if job.stage is JobStage.SUBMITTED]
-    more = len(alive) - len(submitted)
-    said = f"{text.format_count(len(submitted), 'job')} in flight"
-    return f"{said}, {more} not submitted yet" if more else said
-
-
 def count_job_states(jobs: Iterable[JobRecord]) -> str:
     """Formats the numbers of jobs by state: ``3 RUNNING, 40 PENDING (Priority)``."""
     told = [describe_job(job) for job in jobs]

@@ -156,7 +156,7 @@ def _plan_task(
             hint="run the campaign on the machine itself",
         )
     plan = _plan_of(stored)
-    plan = add_profile_sizes(plan, answer.profile)
+    plan = _add_profile_sizes(plan, answer.profile)
     claim = Claim.of_profile(answer.profile, plan.workload.sizes)
     on = rebuild_scheduler_campaign(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
@@ -200,7 +200,7 @@ def _plan_of(stored: CampaignDescription) -> Plan:
     )
 
 
-def add_profile_sizes(plan: Plan, profile: Profile) -> Plan:
+def _add_profile_sizes(plan: Plan, profile: Profile) -> Plan:
     """Returns the plan with all sizes of a profile's evidence added to its own."""
     points = (point.bytes for point in profile.points if point.operation == profile.operation)
     sizes = tuple(sorted({*plan.workload.sizes, *points}))

@@ -1,19 +1,16 @@
-"""Answers which configuration is best, as plain data for ``best --json`` and the HTTP API."""
+"""Answers which configuration is best, as plain data for ``best --json`` and the HTTP API.
+
+``commtune best`` takes a tenth of a second, so slow modules are imported only where needed.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from commtune.app.profiles.best import (
-    BestRow,
-    best_at_size,
-    best_by_size,
-    find_neighbours,
-    nominal_share_of,
-    why_default_stays,
-)
+from commtune.app.profiles.best import BestRow, best_at_size, best_by_size
 from commtune.app.profiles.explained import (
     Answer,
     Explained,
@@ -23,10 +20,15 @@ from commtune.app.profiles.explained import (
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
+from commtune.db.queries.best import measured_sizes, size_distance
 from commtune.db.queries.profiles import find_profiles, load_profile, load_strength
 from commtune.errors import NoAnswer
-from commtune.model import Operation, Verdict
+from commtune.model import Backend, Operation, Verdict
+from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.wording import suggest_verification
+
+if TYPE_CHECKING:
+    from commtune.app.profiles.nominal_share import Share
 
 #: The most answers to a question; further ones are of other machines, ranks or software.
 MOST_ANSWERS = 5
@@ -81,15 +83,74 @@ def size_table(
 
 
 def _explain(row: BestRow, size: int, db: str | None) -> Explained:
-    near = find_neighbours(row, size, db)
+    near = _find_neighbours(row, size, db)
     return Explained(
         row,
-        why_default_stays(row, size, db),
+        _why_default_stays(row, size, db),
         load_strength(db, row.id),
-        tuple(Neighbour(at, one, why_default_stays(one, at, db)) for at, one in near.items()),
+        tuple(Neighbour(at, one, _why_default_stays(one, at, db)) for at, one in near.items()),
         _likely_instead(row, db),
-        nominal_share_of(row, db),
+        _nominal_share_of(row, db),
     )
+
+
+def _find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRow]:
+    """Returns the answers of a campaign at the measured sizes below and above a size (bytes).
+
+    It is empty if the campaign measured that size.
+    """
+    if row.nearest_bytes == size:
+        return {}
+    known = measured_sizes(db, row.operation, row.campaign)
+    place = bisect(known, size)
+    if size in known or not 0 < place < len(known):
+        return {}
+    filters = {"campaign": row.campaign, "ranks": row.ranks, "nodes": row.nodes}
+    return {
+        near: next(best_at_size(row.operation, near, filters, db=db))
+        for near in known[place - 1 :][:2]
+    }
+
+
+def _nominal_share_of(row: BestRow, db: str | None) -> Share | None:
+    """Returns the share of the nominal bandwidth that an answer reaches; ``None`` if unknown."""
+    # Host memory on one node has no nominal bandwidth, and its models are slow to import.
+    on_host = row.backend == Backend.MPI_HOST
+    if row.simulated or (on_host and row.nodes == 1):
+        return None
+    from commtune.db.queries.description import describe_campaign
+
+    stored = describe_campaign(db, row.campaign)
+    if on_host and "fabric" not in stored.settings:
+        return None
+    from commtune.app.profiles.nominal_share import Share
+
+    return Share.of_answer(row, stored, db)
+
+
+def _why_default_stays(row: BestRow, size: int, db: str | None) -> str:
+    """Returns why the default stays at a size (bytes) without a speedup being ruled out there.
+
+    That is how large a speedup may have been missed there, or at the nearest size; or, of a
+    profile that was withdrawn, its note.
+    """
+    if row.verdict == Verdict.WITHDRAWN:
+        return f"{row.campaign}/{row.name} was withdrawn: {row.note}"
+    # A profile's note is about its whole range, and so about the size with the least evidence. It
+    # is used only if there is no figure for the size itself.
+    if row.verdict != Verdict.UNDECIDED:
+        return ""
+    from commtune.db.queries.description import detectable_gains
+
+    found = detectable_gains(db, row.campaign)
+    nearest = row.nearest_bytes
+    if nearest is None:  # no candidate was compared here
+        inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
+        nearest = min(inside, key=lambda known: size_distance(known, size), default=None)
+    why = ""
+    if nearest is not None:
+        why = describe_detectability((nearest,), row.points, row.minimum_gain, found)
+    return why or row.note or "too little evidence"
 
 
 def _likely_instead(row: BestRow, db: str | None) -> LikelyProfile | None:

@@ -1,17 +1,16 @@
 """Finds the best stored configuration for an operation, at one size or at every measured one.
 
-``commtune best`` takes a tenth of a second, so slow modules are imported only where needed.
+It imports nothing slow, because ``commtune best`` answers in a tenth of a second.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import WHAT_TO_DO
@@ -25,11 +24,6 @@ from commtune.db.queries.best import (
 from commtune.db.records import BestRow as BestRow
 from commtune.errors import NoAnswer
 from commtune.model import PYTHON_BACKENDS, Backend, Operation, Verdict
-from commtune.tuner.outcome.detectability import describe_detectability
-
-if TYPE_CHECKING:
-    from commtune.app.profiles.nominal_share import Share
-
 
 _Row = TypeVar("_Row")
 
@@ -96,7 +90,7 @@ def best_by_size(
         NoAnswer: there is none for the operation; the hint lists what there is.
         DatabaseFault: the database can't be read.
     """
-    sizes = measured_sizes(db, operation, filters["campaign"])
+    sizes = measured_sizes(db, operation, filters.get("campaign"))
     answers = {}
     for size in sizes:
         try:
@@ -109,65 +103,6 @@ def best_by_size(
     if not answers:
         next(best_at_size(operation, max(sizes, default=0), filters, db=db))  # raises NoAnswer
     return answers
-
-
-def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRow]:
-    """Returns the answers of a campaign at the measured sizes below and above a size (bytes).
-
-    It is empty if the campaign measured that size.
-    """
-    if row.nearest_bytes == size:
-        return {}
-    known = measured_sizes(db, row.operation, row.campaign)
-    place = bisect(known, size)
-    if size in known or not 0 < place < len(known):
-        return {}
-    filters = {"campaign": row.campaign, "ranks": row.ranks, "nodes": row.nodes}
-    return {
-        near: next(best_at_size(row.operation, near, filters, db=db))
-        for near in known[place - 1 :][:2]
-    }
-
-
-def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
-    """Returns the share of the nominal bandwidth that an answer reaches; ``None`` if unknown."""
-    # Host memory on one node has no nominal bandwidth, and its models are slow to import.
-    on_host = row.backend == Backend.MPI_HOST
-    if row.simulated or (on_host and row.nodes == 1):
-        return None
-    from commtune.db.queries.description import describe_campaign
-
-    stored = describe_campaign(db, row.campaign)
-    if on_host and "fabric" not in stored.settings:
-        return None
-    from commtune.app.profiles.nominal_share import Share
-
-    return Share.of_answer(row, stored, db)
-
-
-def why_default_stays(row: BestRow, size: int, db: str | None) -> str:
-    """Returns why the default stays at a size (bytes) without a speedup being ruled out there.
-
-    That is how large a speedup may have been missed there, or at the nearest size; or, of a
-    profile that was withdrawn, its note.
-    """
-    if row.verdict == Verdict.WITHDRAWN:
-        return f"{row.campaign}/{row.name} was withdrawn: {row.note}"
-    # A profile's note is about its whole range, and so about the size with the least evidence. It
-    # is used only if there is no figure for the size itself.
-    if row.verdict != Verdict.UNDECIDED:
-        return ""
-    from commtune.db.queries.description import detectable_gains
-
-    found = detectable_gains(db, row.campaign)
-    nearest = row.nearest_bytes
-    if nearest is None:  # no candidate was compared here
-        inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
-        nearest = min(inside, key=lambda known: size_distance(known, size), default=None)
-    why = ""
-    if nearest is not None:
-        why = describe_detectability((nearest,), row.points, row.minimum_gain, found)
-    return why or row.note or "too little evidence"
 
 
 def _rank_answers(rows: Iterable[BestRow], size: int, unread: float) -> list[BestRow]:

@@ -111,6 +111,7 @@ def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
 
     If the links are known, but no bandwidth follows from them, it has the reason.
     """
+    # Without a campaign, only the links that the driver reports are known.
     said: Mapping[str, Any] = result.header or {}
     fabric = operations.stored_fabric({}, said)
     if fabric is None or not result.measurements:
@@ -118,17 +119,3 @@ def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
     content = workload.shape.content  # a matrix, whose messages plain() leaves out
     flows = {"flows": content.flows} if content else {}
     return operations.stored_nominal({**workload.plain(), **flows}, fabric, said)
-
-
-def of_run(workload: Workload, result: RunResult) -> str:
-    """Describes a run's largest size as a share of the nominal bandwidth; empty if unknown."""
-    # Without a campaign, only the links that the driver reports are known.
-    found = nominal_of_run(workload, result)
-    if found is None:
-        return ""
-    largest = max(result.measurements, key=lambda m: m.bytes)
-    words = found.reached(largest.busbw)
-    if found.bytes_per_s is None:
-        return words
-    assumed = "".join(f"; assumed: {assumption}" for assumption in found.assumptions)
-    return f"largest size: {words}\n  {found.why}; {found.origin}{assumed}"

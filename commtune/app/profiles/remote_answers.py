@@ -61,13 +61,5 @@ def _explained(told: Mapping[str, Any]) -> Explained:
 
 
 def _share(told: Mapping[str, Any]) -> Share:
-    return Share(
-        float(told["share"]),
-        Nominal(
-            told["nominal_Bps"],
-            told["model"],
-            told["why"],
-            assumptions=tuple(told["assumptions"]),
-            origin=told["origin"],
-        ),
-    )
+    nominal = load_answer(Nominal, {**told, "bytes_per_s": told["nominal_Bps"]})
+    return Share(float(told["share"]), nominal)

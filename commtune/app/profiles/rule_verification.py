@@ -136,7 +136,7 @@ def deployed_settings(file: Path, rules: CampaignRules) -> dict[str, str]:
         UserError: NCCL would load another plugin.
     """
     if rules.format.library == "nccl":
-        return load_plugin(file, rules, os.environ)
+        return _load_plugin(file, rules, os.environ)
     return rules.load(file)
 
 
@@ -189,7 +189,7 @@ def _prove(
     library = _library_words(rules, mpi)
     _refuse_unheld(file, load, own, library)
     if rules.format.library == "nccl":
-        refuse_untaken(file, own, library)
+        _refuse_untaken(file, own, library)
     forced = [Configuration({**process, **span.settings}) for span in spans]
     others = list(dict.fromkeys([Configuration(process), *forced]))
     seen = dict(zip(others, benchmarking.trace_each(request, others, mpi), strict=True))
@@ -322,7 +322,7 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     return replace(first, profile=whole)
 
 
-def load_plugin(
+def _load_plugin(
     file: Path, rules: CampaignRules, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Returns the variables that load the rules, by the user's tuner plugin or a new build.
@@ -340,7 +340,7 @@ def load_plugin(
     return {**rules.load(file), PLUGIN_VARIABLE: named}
 
 
-def refuse_untaken(file: Path, execution: Execution, library: str) -> None:
+def _refuse_untaken(file: Path, execution: Execution, library: str) -> None:
     """Refuses rules that the logs of NCCL and the plugin don't report as applied.
 
     Raises:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Annotated, Any
 
@@ -15,15 +16,19 @@ from commtune import formatting as text
 from commtune import wording
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.next_steps import describe_next_steps
-from commtune.app.campaigns.recent import RecentCampaign, list_recent, parse_since
+from commtune.app.campaigns.recent import RecentCampaign, list_recent
 from commtune.app.campaigns.stored import CampaignState, CampaignSummary
 from commtune.app.profiles.nominal_share import Share
 from commtune.commands.options import DbOption, JsonOption, print_json, shown_database
 from commtune.db.settings import excluded_nodes, node_hours_budget
+from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import parse_seconds
+from commtune.errors import InvalidValue, UserError
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage, Verdict
 
 #: Jobs of a campaign, and campaigns of a summary, that are told one by one: what a screen holds.
 _MOST_JOBS, _MOST_CAMPAIGNS = 12, 7
+_DAY_S = 86400.0
 
 
 def status_command(
@@ -75,7 +80,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     if not has_jobs or not campaign.folder:  # another site's has no folder here
         return ""
     kind = stored.scheduler_of(campaign)
-    count, budget = stored.count_jobs(campaign), node_hours_budget(campaign.settings)
+    count, budget = _count_jobs(campaign), node_hours_budget(campaign.settings)
     of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     said = [
         f"{count} when {kind.label} was last asked" if is_old else count,
@@ -103,6 +108,15 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
         count = text.format_count(len(more), "further job")
         further = [f"and {count}: {stored.count_job_states(more)}"]
     return "\n  ".join([headline, *table.splitlines(), *further])
+
+
+def _count_jobs(campaign: CampaignSummary) -> str:
+    """How many jobs there are: ``4 jobs in flight, 2 not submitted yet``."""
+    alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
+    submitted = [job for job in alive if job.stage is JobStage.SUBMITTED]
+    more = len(alive) - len(submitted)
+    said = f"{text.format_count(len(submitted), 'job')} in flight"
+    return f"{said}, {more} not submitted yet" if more else said
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:
@@ -159,13 +173,49 @@ class _ExitCode(IntEnum):
 def _print_recent(since: str, db: str | None, *, json_output: bool) -> None:
     """Prints the summary, and exits with the code that says whether to look."""
     now = datetime.now()
-    moment = parse_since(since, now)
+    moment = _parse_since(since, now)
     found = list_recent(moment, db)
     if json_output:
         print_json(_plain(found, moment, now.timestamp()))
     else:
         print(_describe(found, moment, now.timestamp(), db))
     sys.exit(_exit_code(found))
+
+
+def _parse_since(written: str, now: datetime) -> float:
+    """Parses ``yesterday``, ``today``, ``12h``, ``2d``, ``2026-11-22`` or ``2026-11-22T18:00``.
+
+    Args:
+        now: the local time.
+
+    Returns:
+        Seconds since 1970; days begin at midnight, local time.
+
+    Raises:
+        UserError: it can't be parsed, or is in the future.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    days = {"today": midnight, "yesterday": midnight - timedelta(days=1)}
+    try:
+        moment = days.get(written) or datetime.fromisoformat(written)
+        since = moment.timestamp()
+    except ValueError:
+        since = now.timestamp() - _parse_ago(written)
+    if since > now.timestamp():
+        raise UserError(f"--since {written} is to come", hint="write yesterday, 12h or 2026-11-22")
+    return since
+
+
+def _parse_ago(written: str) -> float:
+    try:
+        if days := re.fullmatch(r"(\d{1,5})d", written):
+            return int(days[1]) * _DAY_S
+        return parse_seconds(written)
+    except InvalidValue as error:
+        raise UserError(
+            f"--since: {quote_value(written)} is no moment",
+            hint="write yesterday, today, 12h, 2d, 2026-11-22 or 2026-11-22T18:00",
+        ) from error
 
 
 def _exit_code(found: Sequence[RecentCampaign]) -> _ExitCode:

@@ -41,7 +41,7 @@ def describe_results(request: RunRequest, mpi: MpiInstallation, result: RunResul
     parts = [
         _describe_run(request, f"{mpi.flavour} {mpi.version}"),
         _run_table(workload, result, nominal_share.of_pairs(workload, result), whole),
-        nominal_share.of_run(workload, result),
+        _describe_share(whole, result) if whole else "",
         _describe_cost(cost) if cost else "",
     ]
     return "\n".join(filter(None, parts))
@@ -57,6 +57,16 @@ def _describe_run(request: RunRequest, mpi: str) -> str:
     said += [text.describe_emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
     said += [f"timed {timed}"] if timed else []
     return ", ".join(filter(None, said))
+
+
+def _describe_share(whole: Nominal, result: RunResult) -> str:
+    """The largest size as a share of the nominal bandwidth, and where that comes from."""
+    largest = max(result.measurements, key=lambda m: m.bytes)
+    words = whole.reached(largest.busbw)
+    if whole.bytes_per_s is None:
+        return words
+    assumed = "".join(f"; assumed: {assumption}" for assumption in whole.assumptions)
+    return f"largest size: {words}\n  {whole.why}; {whole.origin}{assumed}"
 
 
 def _describe_cost(cost: RunCost) -> str:

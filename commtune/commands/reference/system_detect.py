@@ -17,7 +17,7 @@ from commtune.systems.loading import list_systems
 _NOT_RECOGNIZED = 4
 
 
-def print_detection(found: Detection, *, json_output: bool) -> None:
+def _print_detection(found: Detection, *, json_output: bool) -> None:
     """Says which described system a machine is; exits with 4 if it is none."""
     if json_output:
         print_json(_plain(found))
@@ -87,4 +87,4 @@ def systems_detect_command(
     json_output: JsonOption = False,
 ) -> None:
     """Find the description that matches this machine."""
-    print_detection(detect_system(descriptions or ()), json_output=json_output)
+    _print_detection(detect_system(descriptions or ()), json_output=json_output)

@@ -25,8 +25,6 @@ _URL = re.compile(
     r"postgresql\+psycopg://(?:([^:/?@]*)(?::([^/?@]*))?@)?"  # user and password
     r"([^:/?@[%]*)(?::(\d+))?(?:/([^/?@]*))?(?:\?([^@]*))?"  # host, port, name, further options
 )
-#: The visible tables, in all schemas of the search path: a user's own schema may come first.
-TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = ANY (current_schemas(FALSE))"
 
 
 def read_url(url: str) -> dict[str, str] | None:
@@ -69,7 +67,7 @@ def open_postgresql(
         with closing(psycopg.connect(**given, row_factory=dict_row)) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield lambda statement, values: connection.execute(
-                write_for_psycopg(statement).encode(), values
+                _write_for_psycopg(statement).encode(), values
             ).fetchall()
     except psycopg.Error as error:
         was_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
@@ -77,6 +75,6 @@ def open_postgresql(
         raise location.explain_fault(said, location.shown_url(url), transient=was_lost) from error
 
 
-def write_for_psycopg(statement: str) -> str:
+def _write_for_psycopg(statement: str) -> str:
     """Rewrites the parameters of a statement, ``:name``, in the style of psycopg."""
     return re.sub(r":(\w+)", r"%(\1)s", statement.replace("%", "%%"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.db.connection import location
-from commtune.db.connection.postgresql import TABLES, open_postgresql, read_url
+from commtune.db.connection.postgresql import open_postgresql, read_url
 from commtune.db.connection.read_only import (
     connect_for_reading,
     connect_to_follow,
@@ -24,6 +24,9 @@ from commtune.db.connection.read_only import (
 )
 from commtune.db.damage import Damage, read_rows
 
+#: The visible tables of a server, in all schemas of the search path: a user's own schema may come
+#: first.
+_TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = ANY (current_schemas(FALSE))"
 #: The page cache of a connection that stays open, KiB: enough for profiles, but not for all runs.
 _CACHE_KIB = 16 << 10
 #: The URL of ``keep_open``, and what returns its connection.
@@ -55,7 +58,7 @@ def open_for_reading(db: str | None, *, snapshot: bool = True) -> Iterator[locat
             yield rows
     elif (arguments := read_url(url)) is not None:
         with open_postgresql(arguments, url, snapshot=snapshot) as rows:
-            _check_schema(rows, TABLES, location.shown_url(url))
+            _check_schema(rows, _TABLES, location.shown_url(url))
             yield rows
     else:
         # Imported here, to start without SQLAlchemy in the other cases.

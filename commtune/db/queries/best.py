@@ -16,13 +16,10 @@ from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
-    DAYS,
     HINTED,
     LARGEST,
-    NODES,
-    PAIRS,
     PROFILE,
-    SESSIONS,
+    STRENGTH,
     build_point,
     campaign_names,
     common_fields,
@@ -49,10 +46,7 @@ _FILTERS = {
     "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
     "backend": "p.backend = :backend",
     "campaign": "c.name = :campaign",
-    "min_pairs": f"{PAIRS} >= :min_pairs",
-    "min_days": f"{DAYS} >= :min_days",
-    "min_sessions": f"{SESSIONS} >= :min_sessions",
-    "min_nodes": f"{NODES} >= :min_nodes",
+    **{f"min_{name}": f"{sql} >= :min_{name}" for name, sql in STRENGTH.items()},
 }
 
 #: The columns that are read of every matching profile, which suffice to choose among them.

@@ -13,7 +13,7 @@ from commtune.db.connection.reader import open_for_reading, read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import LARGEST, write_numbers
-from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
+from commtune.db.records import CampaignDescription, StackRecord, SystemRecord, time_column
 from commtune.db.verified import VERIFIED
 from commtune.model import Outcome, Phase
 
@@ -32,6 +32,8 @@ _FILTERS = {
     "outcome": "r.outcome = :outcome",
 }
 
+#: Configurations with their number in the campaign (0 is the default), their source (such as
+#: ``sampler``), when they were added, and the numbers of their stored and successful runs.
 _TRIALS = """
 SELECT t.number, t.origin, t.created, g.environment,
        COALESCE(n.runs, 0) AS runs, COALESCE(n.runs_ok, 0) AS runs_ok
@@ -109,26 +111,6 @@ class RunLine:
     output_tail: str | None = None
 
 
-@dataclass(frozen=True)
-class TrialLine:
-    """A configuration of a campaign, with its number of runs.
-
-    Attributes:
-        number: number in the campaign; 0 is the default.
-        origin: its source, such as ``sampler``.
-        created: seconds since 1970.
-        environment: the configuration; empty for the default.
-        runs, runs_ok: number of stored runs, and of the successful ones of these.
-    """
-
-    number: int
-    origin: str
-    created: float
-    environment: Mapping[str, str]
-    runs: int
-    runs_ok: int
-
-
 def list_runs(
     db: str | None,
     campaign: str,
@@ -165,7 +147,7 @@ def list_runs(
 
 def list_trials(
     db: str | None, campaign: str, *, first: int, limit: int
-) -> tuple[list[TrialLine], int | None]:
+) -> tuple[list[dict[str, Any]], int | None]:
     """Returns a page of a campaign's configurations by number, and ``first`` for the next one.
 
     That is ``None`` after the last page. Damaged trials are left out of a page.
@@ -177,8 +159,8 @@ def list_trials(
     values = {"campaign": number, "first": min(first, LARGEST), "limit": limit}
     with open_for_reading(db) as rows:
         stored = rows(_TRIALS, values)
-    lines = [TrialLine(**row) for row in read_rows(stored, "trials", "number")]
-    return lines, lines[-1].number + 1 if lines and len(stored) == limit else None
+    lines = read_rows(stored, "trials", "number")
+    return lines, lines[-1]["number"] + 1 if lines and len(stored) == limit else None
 
 
 def count_phases(db: str | None, campaign_id: int) -> dict[str, tuple[int, float]]:
@@ -235,7 +217,7 @@ def best_single_run(db: str | None, campaign: CampaignDescription) -> tuple[int,
     The second value is the ratio of their times. It is a score and no speedup, because the
     shortest of many runs is mostly luck. ``None`` without such runs.
     """
-    asked, given = _SINGLE_RUNS.format(time=campaign.time_column), {"campaign": campaign.id}
+    asked, given = _SINGLE_RUNS.format(time=time_column(campaign.what)), {"campaign": campaign.id}
     ratios = [
         (row["default_s"] / row["shortest_s"], row["bytes"])
         for row in read_stored(db, asked, given, "measurements", "bytes")

@@ -47,28 +47,29 @@ _BEHIND = f"""FROM (
   SELECT r.started_at, r.nodes FROM runs r WHERE {_CONFIRMING}
   UNION ALL SELECT r.started_at, r.nodes
   FROM verifications v CROSS JOIN runs r WHERE {_VERIFYING}) r"""
-_CONFIRMED = f"(SELECT COUNT(DISTINCT {{what}}) {_BEHIND})"
 
 #: A comma-separated list of names up to its last comma: all characters after it are trimmed.
 _UP_TO_LAST = "RTRIM(names, REPLACE(names, ',', ''))"
-#: The number of distinct node names: a recursive query removes the last name from each list until
-#: one is left. Without a scheduler the list is empty, and counts as one unnamed machine.
-NODES = f"""(WITH RECURSIVE lists(names) AS (
+
+#: What a profile rests on, by the fields of ``Strength``. Sessions are groups of runs with long
+#: pauses between them. Of nodes, distinct names count: a recursive query removes the last name
+#: from each list until one is left. Without a scheduler the list is empty, and counts as one
+#: unnamed machine.
+STRENGTH = {
+    "pairs": """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
+      AND NOT x.is_guard AND x.speed = 'all')""",
+    # CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
+    "days": f"(SELECT COUNT(DISTINCT ROUND(r.started_at / 86400 - 0.5)) {_BEHIND})",
+    "sessions": f"""(SELECT SUM(CASE WHEN apart <= {SESSION_APART_S} THEN 0 ELSE 1 END) FROM (
+      SELECT r.started_at - LAG(r.started_at) OVER (ORDER BY r.started_at) AS apart
+      {_BEHIND}) gaps)""",
+    "nodes": f"""(WITH RECURSIVE lists(names) AS (
   SELECT COALESCE(r.nodes, '') {_BEHIND}
   UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
-  SELECT COUNT(DISTINCT SUBSTR(names, LENGTH({_UP_TO_LAST}) + 1)) FROM lists)"""
-
-PAIRS = """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
-      AND NOT x.is_guard AND x.speed = 'all')"""
-# CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
-DAYS = _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)")
-#: Groups of runs with long pauses between them.
-SESSIONS = f"""(SELECT SUM(CASE WHEN apart <= {SESSION_APART_S} THEN 0 ELSE 1 END) FROM (
-  SELECT r.started_at - LAG(r.started_at) OVER (ORDER BY r.started_at) AS apart {_BEHIND}) gaps)"""
-
+  SELECT COUNT(DISTINCT SUBSTR(names, LENGTH({_UP_TO_LAST}) + 1)) FROM lists)""",
+}
 _STRENGTH = f"""
-SELECT p.id, COALESCE({PAIRS}, 0) AS pairs, {DAYS} AS days,
-       COALESCE({SESSIONS}, 0) AS sessions, {NODES} AS node_count,
+SELECT p.id, {", ".join(f"COALESCE({sql}, 0) AS {name}" for name, sql in STRENGTH.items())},
        (SELECT COUNT(*) {VERIFIED}) AS verifications,
        {LAST.format("finding")} AS last_finding, {LAST.format("ended_at")} AS last_verified
 FROM profiles p WHERE p.id = :id
@@ -206,8 +207,7 @@ def load_strength(db: str | None, number: int) -> Strength:
 
 def _read_strength(rows: Rows, number: int) -> Strength:
     (found,) = read_rows(rows(_STRENGTH, {"id": number}), "profiles")
-    names = ("pairs", "days", "sessions", "verifications", "last_finding", "last_verified")
-    return Strength(**{name: found[name] for name in names}, nodes=found["node_count"])
+    return Strength(**{name: value for name, value in found.items() if name != "id"})
 
 
 def write_numbers(numbers: Iterable[int]) -> str:

@@ -17,7 +17,7 @@ from commtune.db.records import ResultsPage
 #: Runs in a page: it bounds the memory of a reader, and the time that a writer waits for it.
 _PAGE_RUNS = 200
 #: The prefix of columns that hold the value of an environment variable.
-VARIABLE = "env_"
+_VARIABLE = "env_"
 
 #: The columns and their types; a ``datetime`` is stored as text (ISO 8601, UTC), a ``dict`` as
 #: JSON. docs/results.md describes them.
@@ -77,7 +77,7 @@ class Results:
     @property
     def columns(self) -> dict[str, type]:
         """``COLUMNS``, followed by a column for each variable, empty where it was not set."""
-        return {**COLUMNS, **{f"{VARIABLE}{name}": str for name in self.variables}}
+        return {**COLUMNS, **{f"{_VARIABLE}{name}": str for name in self.variables}}
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         ends: dict[str, tuple[Any, ...]] = {}

@@ -34,21 +34,13 @@ class Store(StoredRuns, StoredRunCosts, StoredCourse):
     """The campaigns in a database, for reading and writing.
 
     Args:
-        wait_s: how long to retry while another program holds the database, its disk is full or
-            its server is away, seconds; the defaults of ``location`` if ``None``.
-        say: called with a message once in every such wait, and with other notes for the user.
+        say: called with a message once in every wait for a database that another program holds,
+            a full disk or a server that is away, and with other notes for the user.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        wait_s: float | None = None,
-        say: Callable[[str], None] | None = None,
-    ) -> None:
-        away_s = location.wait_s(location.UNREACHABLE_WAIT_S) if wait_s is None else wait_s
-        wait_s = location.wait_s() if wait_s is None else wait_s
-        super().__init__(database, BusyRetry(wait_s, say, away_s))
+    def __init__(self, database: Database, *, say: Callable[[str], None] | None = None) -> None:
+        away_s = location.wait_s(location.UNREACHABLE_WAIT_S)
+        super().__init__(database, BusyRetry(location.wait_s(), say, away_s))
         self._say = say or (lambda _: None)
 
     @waits_for_database

@@ -21,7 +21,7 @@ from commtune.app.measure.past_verifications import (
     measure_session_spread,
     read_verifications,
 )
-from commtune.app.measure.verification import add_profile_sizes
+from commtune.app.measure.verification import _add_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database
 from commtune.db.queries.listing import list_canaries
@@ -381,5 +381,5 @@ def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None
 
 def test_sizes_between_those_of_the_campaign_are_verified_too(laboratory: Laboratory) -> None:
     odd = replace(PROFILE.points[-1], bytes=SIZES[-1] - 4)
-    plan = add_profile_sizes(laboratory.plan, replace(PROFILE, points=(*PROFILE.points, odd)))
+    plan = _add_profile_sizes(laboratory.plan, replace(PROFILE, points=(*PROFILE.points, odd)))
     assert set(plan.workload.sizes) == {*SIZES, SIZES[-1] - 4}
