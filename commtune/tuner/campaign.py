@@ -242,9 +242,10 @@ class Campaign:
         runs = int(rest_s / self._confirmation.typical_s())
         standings = self._search.standings(is_last_test=is_last_test)
         for _ in range(_MOST_CHOICES):
-            chosen = Prospects(self._plan, standings, self._search.weights, spread).choose(runs)
+            prospects = Prospects(self._plan, standings, self._search.weights, spread)
+            chosen, ablation_runs = prospects.choose(runs)
             found: dict[Configuration, Standing] = {}
-            for one in chosen.standings:
+            for one in chosen:
                 executed = as_executed(self._session, one.configuration, list(found))
                 found.setdefault(executed, one)
             void = found.pop(DEFAULT, None)
@@ -252,7 +253,7 @@ class Campaign:
                 break
             # The library ignored it or does the same by default: others take its place.
             standings = tuple(one for one in standings if one is not void)
-        return found, chosen.ablation_runs
+        return found, ablation_runs
 
     def _share_sizes(
         self, members: Mapping[Configuration, Standing]

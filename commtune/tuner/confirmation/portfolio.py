@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,13 +57,6 @@ _Table = NDArray[np.float64]
 _EVERY = slice(None)
 
 
-class Portfolio(NamedTuple):
-    """The candidates for confirmation, and how many of the runs ablation may have before it."""
-
-    standings: list[Standing]
-    ablation_runs: int
-
-
 def measure_pair_noise(
     runs: Sequence[tuple[Configuration, Speedups]], sizes: Sequence[int]
 ) -> dict[int, float]:
@@ -105,17 +97,18 @@ class Prospects:
     weights: Mapping[int, float]
     spread: Mapping[int, float]
 
-    def choose(self, runs: int) -> Portfolio:
+    def choose(self, runs: int) -> tuple[list[Standing], int]:
         """Chooses candidates for an ablation and a confirmation of a number of runs together.
 
         If nothing promises a gain, the one that comes closest, to state how little it gains.
+        Returns also how many of the runs ablation may have.
         """
         if not self.standings:
-            return Portfolio([], 0)
+            return [], 0
         closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
         chosen = self._best(runs)[1] or closest
         ablation_runs = self._count_ablation_runs(chosen, runs)
-        return Portfolio([self.standings[index] for index in chosen], ablation_runs)
+        return [self.standings[index] for index in chosen], ablation_runs
 
     def choose_further(self, count: int, runs: int) -> list[Standing]:
         """Returns those after the first ``count`` standings that are worth confirming as well.
