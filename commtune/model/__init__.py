@@ -56,7 +56,6 @@ from commtune.model.runs import (
 from commtune.model.size_times import SizeTimes
 from commtune.model.workload import (
     BATCHED,
-    BLOCKING,
     DEVICE,
     ELEMENT_BYTES,
     FEWEST_TAIL_SAMPLES,

@@ -143,7 +143,7 @@ def compare_candidate(
         estimates[size] = rules.estimate([*parts.values()])
         states = intervals_by_state(parts, estimates[size], rules)
         points += _points(operation, size, [*states], rules)
-    failures = count_failures(blocks, candidate)
+    failures = _count_failures(blocks, candidate)
     if failures.is_worse:
         withheld = {Verdict.FASTER: Verdict.UNDECIDED}
         points = [replace(p, verdict=withheld.get(p.verdict, p.verdict)) for p in points]
@@ -154,7 +154,7 @@ def compare_candidate(
     )
 
 
-def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
+def _count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
     """Counts the failed launches of a candidate and of the default; lost ones are no failures."""
     both = [(block[candidate], block[DEFAULT]) for block in blocks if candidate in block]
     failed, default_failed = (
