@@ -29,7 +29,6 @@ from commtune.spaces.parameter import Parameter
 from commtune.spaces.space import Space
 from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.standings import Speedups
-from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import (
     OWN,
     Assignment,
@@ -37,6 +36,7 @@ from commtune.tuner.search.strategies.strategy import (
     Proposal,
     active_values,
 )
+from commtune.tuner.search.strategies.unguided import RandomSampling
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
