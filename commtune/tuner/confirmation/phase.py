@@ -23,15 +23,16 @@ from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
-    GUARD_BLOCKS,
-    MOST_EXTENSION,
     complete_blocks,
     lacks_pairs,
     planned_blocks,
 )
 
-#: The share by which the budget may be overdrawn for a machine state that lacks pairs.
-_OVERDRAFT = 0.2
+#: For a machine state that lacks pairs, up to this many times the planned blocks are made, and the
+#: budget may be overdrawn by this share.
+_MOST_EXTENSION, _OVERDRAFT = 2, 0.2
+#: Blocks of each guard operation; few, as they have to show no harm, not the size of a gain.
+_GUARD_BLOCKS = 10
 
 
 class ConfirmationPhase:
@@ -178,7 +179,7 @@ class ConfirmationPhase:
             if made + under_way >= due and not (
                 last
                 and not under_way
-                and made < MOST_EXTENSION * due
+                and made < _MOST_EXTENSION * due
                 and timer.left() > -_OVERDRAFT * timer.budget_s
                 and lacks_pairs(blocks, candidates, runner.evidence.speeds())
             ):
@@ -258,7 +259,7 @@ class ConfirmationPhase:
         timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
         for workload in self._launches(decision, recommended):
             self._make_blocks(
-                decision, recommended, Phase.GUARD, workload, GUARD_BLOCKS, timer, last=False
+                decision, recommended, Phase.GUARD, workload, _GUARD_BLOCKS, timer, last=False
             )
         comparisons = len(recommended) * len(self._plan.workload.sizes)
         rules = replace(Rules.of(self._plan, decision, 0), comparisons=comparisons, share=1.0)
@@ -279,7 +280,7 @@ class ConfirmationPhase:
             guard: complete_blocks(self._session.blocks_since(first, phase, guard), recommended)
             for guard in self._plan.guards
         }
-        lacking = [guard for guard in self._plan.guards if made[guard] < GUARD_BLOCKS]
+        lacking = [guard for guard in self._plan.guards if made[guard] < _GUARD_BLOCKS]
         tuned = self._plan.workload
         if not tuned.takes_several:
             return [replace(tuned, operation=guard) for guard in lacking]
