@@ -175,26 +175,22 @@ def best_single(plan: Plan, comparison: Comparison) -> Configuration | None:
         measured = sound.keys() == set(plan.workload.sizes)
         unharmed = _is_unharmed(configuration, tuple(sound), comparison, plan.tolerance)
         faster = any(p.verdict is Verdict.FASTER for p in sound.values())
-        gain = mean_gain(sound, plan.messages)
+        ratios = {size: point.gain.ratio for size, point in sound.items()}
+        default_s = {size: point.default_s for size, point in sound.items()}
+        gain = _mean_gain(ratios, default_s, plan.messages)
         if measured and unharmed and faster and gain > 0:
             found[configuration] = gain
     return _smallest(found) if found else None
 
 
-def mean_gain(points: Mapping[int, PointEvidence], messages: Mapping[int, float]) -> float:
-    """The logarithm of the gain over several sizes together.
+def _mean_gain(
+    ratios: Mapping[int, float], default_s: Mapping[int, float], messages: Mapping[int, float]
+) -> float:
+    """Returns the logarithm of the gain over several sizes together.
 
     Without a histogram of messages, the mean over sizes; with one, the ratio of the times that
     all its messages take, each as long as the nearest measured size (by ratio) takes per byte.
     """
-    ratios = {size: point.gain.ratio for size, point in points.items()}
-    default_s = {size: point.default_s for size, point in points.items()}
-    return _mean_gain(ratios, default_s, messages)
-
-
-def _mean_gain(
-    ratios: Mapping[int, float], default_s: Mapping[int, float], messages: Mapping[int, float]
-) -> float:
     if not ratios:
         return 0.0
     if not messages:
