@@ -242,16 +242,11 @@ class Prospects:
         return np.array([[one.error[size] for size in self.weights] for one in self.standings])
 
 
-def lower_end(standing: Standing, size: int) -> float:
-    """Returns the log speedup at a size (bytes), less one standard error."""
-    return standing.mean[size] - standing.error[size]
-
-
 def find_winners(
     members: Mapping[Configuration, Standing], sizes: Sequence[int]
 ) -> dict[int, Configuration]:
     """Finds by size (bytes) the candidate with the highest lower end."""
-    return {size: max(members, key=lambda one: lower_end(members[one], size)) for size in sizes}
+    return {size: max(members, key=lambda one: members[one].lower_end(size)) for size in sizes}
 
 
 def assign_sizes(

@@ -39,6 +39,10 @@ class Standing:
     mean: Mapping[int, float]
     error: Mapping[int, float]
 
+    def lower_end(self, size: int) -> float:
+        """Returns the log speedup at a size (bytes), less one standard error."""
+        return self.mean[size] - self.error[size]
+
 
 class SpeedupReader:
     """Computes log speedups of runs over the default's median in the same machine state.
