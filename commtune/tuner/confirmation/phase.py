@@ -16,8 +16,6 @@ from commtune.tuner.confirmation.comparison import (
     ConfirmationProgress,
     Rules,
     compare_candidate,
-    is_settled,
-    stop_reason,
 )
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.session import Session, Timer
@@ -131,7 +129,7 @@ class ConfirmationPhase:
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the remaining blocks, look by look; returns the comparison and all looks."""
-        timer = self._session.timer(decision.budget_s, Phase.CONFIRM, decision.first_block)
+        timer = Timer(self._runner, decision.budget_s, Phase.CONFIRM, decision.first_block)
         runs = decision.blocks * (len(decision.candidates) + 1)
         timer.shown_s = max(timer.budget_s, runs * self.typical_s())
         workload = self.measured(decision).workload
@@ -210,8 +208,8 @@ class ConfirmationPhase:
                 mine, end = sizes[candidate], made if last else planned
                 is_alone = len(stopped) == len(still) - 1
                 progress = ConfirmationProgress(mine, final, made, end, is_alone)
-                why = stop_reason(one.estimates, one.points, progress)
-                if why and (not only_settled or is_settled(one.points, mine)):
+                why = one.stop_reason(progress)
+                if why and (not only_settled or one.is_settled(mine)):
                     stopped[decision.candidates.index(candidate)] = why
                     self._session.add_confirmed(one.points)
             if not last:
@@ -256,7 +254,7 @@ class ConfirmationPhase:
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
         if not recommended:
             return found
-        timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
+        timer = Timer(self._runner, decision.budget_s, Phase.GUARD, decision.first_block)
         for workload in self._launches(decision, recommended):
             self._make_blocks(
                 decision, recommended, Phase.GUARD, workload, _GUARD_BLOCKS, timer, last=False

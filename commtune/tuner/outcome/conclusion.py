@@ -39,7 +39,6 @@ from commtune.tuner.outcome.ranges import (
     trade_off,
 )
 from commtune.tuner.statistics.evidence import Cell, Evidence, cell_times, is_disturbed
-from commtune.tuner.statistics.intervals import blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.power import detectable_gain
 
@@ -266,7 +265,7 @@ def _more_runs(
         if point.bytes in faster or gain.high - 1 > UNINFORMATIVE_GAIN:
             continue
         if gain.ratio > 1 + rules.minimum_gain:
-            pairs = blocks_to_decide(estimate, level, rules.minimum_gain)
+            pairs = estimate.blocks_to_decide(level, rules.minimum_gain)
             made = decision.made(decision.candidates.index(candidate))
             blocks = pairs * made / estimate.pairs
             if math.isfinite(blocks):

@@ -35,7 +35,6 @@ from commtune.tuner.outcome.ranges import (
 )
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    blocks_to_decide,
     corrected_level,
     t_quantile,
 )
@@ -326,7 +325,7 @@ def _find_likely(
     for configuration, point, estimate in list_open_points(comparison, plan.minimum_gain):
         is_open = point.bytes in sizes and not point.gain.is_too_noisy
         if is_open and _is_likely(estimate, plan.minimum_gain):
-            pairs = blocks_to_decide(estimate, level, plan.minimum_gain)
+            pairs = estimate.blocks_to_decide(level, plan.minimum_gain)
             yield point, configuration, 2 * pairs
 
 
