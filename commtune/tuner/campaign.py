@@ -22,7 +22,7 @@ from commtune.tuner.confirmation.portfolio import (
 )
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
 from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.outcome.ranges import recommended_ranges
@@ -173,7 +173,7 @@ class Campaign:
                 small.setdefault(executed, winners[ablation.before])
         # If none is left, the best is confirmed all the same, to state how little it gains.
         members = small or dict(list(winners.items())[:1])
-        spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
+        spent_s = Timer(self.runner, ablated_s, Phase.ABLATE, since).used()
         left_s = max(0.0, rest_s - spent_s)
         if small:
             members = self._add_measured(members, left_s, spread)

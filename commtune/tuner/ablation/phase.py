@@ -34,7 +34,7 @@ from commtune.tuner.ablation.effects import (
     shows_no_gain,
 )
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.standings import Standing
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.machine_states import MachineStates
@@ -82,7 +82,7 @@ class AblationPhase:
             budget_s: wall seconds.
             since: number of the first block that this budget pays for.
         """
-        self._timer = timer = self._session.timer(budget_s, Phase.ABLATE, since)
+        self._timer = timer = Timer(self._runner, budget_s, Phase.ABLATE, since)
         self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
         made: dict[Configuration, Ablation] = {}
         for number, candidate in enumerate(candidates):

@@ -89,10 +89,6 @@ class Session:
     reruns: int = 0
     _reruns_of_place: Counter[tuple[int, int]] = field(default_factory=Counter)
 
-    def timer(self, budget_s: float, phase: Phase, since: int = 0) -> Timer:
-        """Makes the timer of a phase, which includes earlier sessions."""
-        return Timer(self.runner, budget_s, phase, since)
-
     @property
     def width(self) -> int:
         """The number of blocks that can be under way at the same time."""

@@ -19,7 +19,7 @@ from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.outcome.conclusion import _time_spent
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import _DISTURBED, Evidence
@@ -59,7 +59,7 @@ class Room:
 
     def run(self, *order: Configuration, phase: Phase = Phase.SEARCH) -> None:
         """One block of these, by default of A alone."""
-        timer = self.session.timer(100.0, phase)
+        timer = Timer(self.session.runner, 100.0, phase)
         wanted = repeat_blocks(1, lambda: order or (A,))
         Dispatch(self.session, wanted, phase, timer).run()
 
