@@ -23,8 +23,8 @@ from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (
     corrected_level,
-    predict_interval,
     session_half_width,
+    t_quantile,
 )
 
 _MOST_CANDIDATES = 6
@@ -224,7 +224,9 @@ class Prospects:
             blocks=blocks, error_share=error_share(0), look_shares=CONFIRMATION_SHARES
         ).shares[-1]
         level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
-        error, reach = predict_interval(blocks, level)
+        # Standard error and half width of an interval, in standard deviations of a pair.
+        error = 1 / math.sqrt(blocks)
+        reach = error * t_quantile((1 + level) / 2, blocks - 1)
         between = session_half_width(plan.session_spread) * mean
         needed = math.log1p(plan.minimum_gain) + np.hypot(reach * pair, between)
         chance = ndtr((mean - needed) / np.hypot(doubt, error * pair))

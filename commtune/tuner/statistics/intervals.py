@@ -289,9 +289,3 @@ def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
     if gain.low > 1 + minimum_gain:
         return Verdict.UNDECIDED if gain.is_too_noisy else Verdict.FASTER
     return Verdict.DEFAULT if gain.high < 1 + minimum_gain else Verdict.UNDECIDED
-
-
-def predict_interval(pairs: int, level: float) -> tuple[float, float]:
-    """Predicts standard error and half width of an interval, in standard deviations of a pair."""
-    error = 1 / math.sqrt(pairs)
-    return error, error * t_quantile((1 + level) / 2, pairs - 1)
