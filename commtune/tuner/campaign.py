@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
 
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
-from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile
+from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile, Run
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
@@ -30,7 +31,6 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.pooling import add_values
 from commtune.tuner.search.standings import Standing
-from commtune.tuner.statistics.evidence import list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: The most choices of candidates; a new one follows if some behave like the default.
@@ -141,7 +141,7 @@ class Campaign:
             conclusion=conclusion,
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
             likely=tuple(likely),
-            default_s=list_default_times(self.runner.evidence.good(Phase.SEARCH)),
+            default_s=_list_default_times(self.runner.evidence.good(Phase.SEARCH)),
         )
 
     def _decide(self) -> Decision:
@@ -279,3 +279,13 @@ class Campaign:
             self.runner.batches.simulated,
         )
         return maker.recommend(), maker.list_likely()
+
+
+def _list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
+    """Lists the times (seconds) of the default's runs by size (bytes), in all states."""
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    for run in runs:
+        if run.configuration.is_default:
+            for measured in run.measurements:
+                found[measured.bytes].append(measured.time_s)
+    return dict(found)

@@ -165,13 +165,3 @@ def cell_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.time_s for m in run.measurements
     }
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
-
-
-def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
-    """Lists the times (seconds) of the default's runs by size (bytes), in all states."""
-    found: defaultdict[int, list[float]] = defaultdict(list)
-    for run in runs:
-        if run.configuration.is_default:
-            for measured in run.measurements:
-                found[measured.bytes].append(measured.time_s)
-    return dict(found)
