@@ -75,27 +75,33 @@ class Compared:
         said = {p.bytes: p.verdict for p in self.points if p.speed == ALL}
         return all(said.get(size, Verdict.UNDECIDED) is not Verdict.UNDECIDED for size in sizes)
 
-    def stop_reason(self, progress: ConfirmationProgress) -> str:
-        """Returns why the candidate stops at this look; empty if it doesn't.
+    def stop_reason(
+        self, sizes: Sequence[int], last: Rules, made: int, planned: int, *, is_alone: bool
+    ) -> str:
+        """Returns why the candidate stops: ``decided``, ``futile`` or ``budget``; else empty.
 
-        That is ``decided``, ``futile`` or ``budget``.
+        Args:
+            sizes: the sizes (bytes) at which it is confirmed.
+            last: rules of the last look.
+            made, planned: complete blocks so far, and at the end.
+            is_alone: whether no other candidate could use its runs.
         """
-        if self.is_settled(progress.sizes):
+        if self.is_settled(sizes):
             return "decided"
-        if progress.made >= progress.planned:
+        if made >= planned:
             return "budget"
         overall = {p.bytes: p for p in self.points if p.speed == ALL}
         if not overall:  # all of its runs failed
-            return "futile" if progress.made >= FEWEST_PAIRS else ""
+            return "futile" if made >= FEWEST_PAIRS else ""
         undecided = [p for p in overall.values() if p.verdict is Verdict.UNDECIDED]
-        missing = len(overall) < len(progress.sizes)
-        if missing or not all(_is_futile(self.estimates[p.bytes], progress) for p in undecided):
+        futile = (_is_futile(self.estimates[p.bytes], last, made, planned) for p in undecided)
+        if len(overall) < len(sizes) or not all(futile):
             return ""
         if not any(p.verdict is Verdict.FASTER for p in overall.values()):
             # A few pairs estimate the noise poorly, so the last candidate goes on.
-            return "" if progress.is_alone else "futile"
+            return "" if is_alone else "futile"
         # As one environment for all sizes, it has to be shown to do no harm at the other sizes.
-        least = 1 - progress.last.tolerance
+        least = 1 - last.tolerance
         return "" if any(p.gain.low < least <= p.gain.high for p in undecided) else "decided"
 
 
@@ -269,30 +275,11 @@ def _contradicts(point: PointEvidence, rules: Rules) -> bool:
     return point.gain.pairs > 1 and point.gain.ratio < 1 - rules.tolerance
 
 
-@dataclass(frozen=True)
-class ConfirmationProgress:
-    """The progress of a candidate's confirmation.
-
-    Attributes:
-        sizes: the sizes (bytes) at which it is confirmed.
-        last: rules of the last look.
-        made, planned: complete blocks so far, and at the end.
-        is_alone: whether no other candidate could use its runs.
-    """
-
-    sizes: tuple[int, ...]
-    last: Rules
-    made: int
-    planned: int
-    is_alone: bool
-
-
-def _is_futile(estimate: Estimate | None, progress: ConfirmationProgress) -> bool:
+def _is_futile(estimate: Estimate | None, rules: Rules, made: int, planned: int) -> bool:
     """Whether the remaining blocks would hardly show a gain at a size.
 
     By predictive power with a flat prior (Spiegelhalter, Freedman & Blackburn 1986).
     """
-    made, planned, rules = progress.made, progress.planned, progress.last
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
     final = estimate.after_more_pairs(planned / made)

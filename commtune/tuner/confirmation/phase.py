@@ -13,7 +13,6 @@ from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, Decision, L
 from commtune.tuner.confirmation.comparison import (
     Compared,
     Comparison,
-    ConfirmationProgress,
     Rules,
     compare_candidate,
 )
@@ -207,8 +206,7 @@ class ConfirmationPhase:
             for candidate, one in reversed(found.items()):
                 mine, end = sizes[candidate], made if last else planned
                 is_alone = len(stopped) == len(still) - 1
-                progress = ConfirmationProgress(mine, final, made, end, is_alone)
-                why = one.stop_reason(progress)
+                why = one.stop_reason(mine, final, made, end, is_alone=is_alone)
                 if why and (not only_settled or one.is_settled(mine)):
                     stopped[decision.candidates.index(candidate)] = why
                     self._session.add_confirmed(one.points)

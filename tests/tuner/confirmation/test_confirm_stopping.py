@@ -13,7 +13,6 @@ from made_up_runs import point
 from commtune.model import FEWEST_PAIRS, Interval, Outcome, PointEvidence
 from commtune.tuner.confirmation.comparison import (
     Compared,
-    ConfirmationProgress,
     Rules,
     more_pairs,
 )
@@ -42,8 +41,8 @@ def stop(
 ) -> str:
     """Why a candidate ends, with as many blocks; all sizes are those of its points."""
     measured = sizes or tuple(sorted({p.bytes for p in points})) or (SIZE,)
-    course = ConfirmationProgress(measured, RULES, made, planned, is_alone)
-    return Compared(tuple(points), estimates, RULES.interval_level).stop_reason(course)
+    compared = Compared(tuple(points), estimates, RULES.interval_level)
+    return compared.stop_reason(measured, RULES, made, planned, is_alone=is_alone)
 
 
 def test_a_size_without_any_pair_is_not_decided() -> None:
