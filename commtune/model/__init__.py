@@ -10,7 +10,6 @@ from commtune.model.evidence import (
     FEW_PAIRS,
     FEWEST_PAIRS,
     LEVEL,
-    MANY_PAIRS,
     SESSION_APART_S,
     SESSION_SPREAD,
     Estimand,
