@@ -45,6 +45,7 @@ from unseen_noise import Congestion, Interruptions, PhysicalPages, ThermalCap
 
 from commtune.campaign.plan import Budget
 from commtune.model import (
+    DEFAULT,
     FEWEST_PAIRS,
     Configuration,
     Operation,
@@ -60,7 +61,7 @@ from commtune.model.conclusion import Decision, error_share
 from commtune.replay.recording import Grid, load_grid
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Rules, compare_candidate
-from commtune.tuner.statistics.blocks import block_order
+from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.machine_states import ALL, fit_states
 from commtune.wiring.cost_fitting import fit_budget
 
@@ -202,7 +203,7 @@ def _found(benchmark: SimulatedBenchmark, blocks: int, level: float, seed: str) 
     """
     workload, made = Workload(Operation.ALLREDUCE, simulated.SIZES), []
     for block in range(blocks):
-        order = block_order([WITH_GAIN], seed, block)
+        order = balanced_order([DEFAULT, WITH_GAIN], seed, block)
         requests = [
             RunRequest("", one, workload, Timing(), Phase.CONFIRM, 0, block, place)
             for place, one in enumerate(order)

@@ -16,7 +16,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from commtune.tuner.statistics.intervals import estimate_mean_ratio, half_width
+from commtune.tuner.statistics.intervals import estimate_mean_ratio
 
 LEVEL = 0.995
 PAIRS = (8, 12, 20, 40, 80)
@@ -78,7 +78,7 @@ def count_misses(case: Case, pairs: int, cases: int) -> tuple[float, float]:
         made = case.pairs(rng)
         found = estimate_mean_ratio([next(made) for _ in range(pairs)])
         assert found is not None
-        half = half_width(replace(found, spread=0.0), LEVEL)
+        half = replace(found, spread=0.0).half_width(LEVEL)
         above += found.mean - half > truth
         below += found.mean + half < truth
     return above / cases, below / cases

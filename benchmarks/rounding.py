@@ -18,7 +18,7 @@ from functools import partial
 from itertools import product
 from statistics import median
 
-from commtune.tuner.statistics.intervals import Estimate, half_width
+from commtune.tuner.statistics.intervals import Estimate
 from commtune.tuner.statistics.pairs import Pairs, estimate_pairs
 from commtune.tuner.statistics.rounding import smallest_step
 
@@ -39,7 +39,7 @@ def _pairs(printed_us: float, count: int, noise: float, rng: random.Random) -> P
 
 
 def _held(found: Sequence[Estimate], level: float) -> str:
-    halves = [half_width(one, level) for one in found]
+    halves = [one.half_width(level) for one in found]
     true = math.log(_RATIO)
     good = sum(abs(one.mean - true) <= half for one, half in zip(found, halves, strict=True))
     return f"{good / len(found):8.1%} {median(halves):7.2%}"

@@ -66,10 +66,10 @@ def _resource(text: str) -> str:
 #: A time in seconds that may be 0.
 Span = Annotated[float, BeforeValidator(parse_seconds)]
 #: The value of an option of sbatch or qsub.
-Option = Annotated[Text, AfterValidator(_option)]
-_Chunk = Annotated[Option, AfterValidator(_chunk)]
+_Option = Annotated[Text, AfterValidator(_option)]
+_Chunk = Annotated[_Option, AfterValidator(_chunk)]
 _Resources = Annotated[
-    tuple[Annotated[Option, AfterValidator(_resource)], ...],
+    tuple[Annotated[_Option, AfterValidator(_resource)], ...],
     BeforeValidator(value_types.parse_words),
     value_types.WORDS_SCHEMA,
 ]
@@ -80,7 +80,7 @@ _Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), value_types.WORDS_S
 class JobsPart(Model):
     """The keys that both sections have."""
 
-    account: Option = ""
+    account: _Option = ""
     launcher_options: value_types.Words = ()
     modules: value_types.Words = ()
     container: Text = ""
@@ -100,23 +100,23 @@ class JobsPart(Model):
 class SlurmPart(JobsPart):
     """The section ``slurm``; empty values leave it to the system description or the site."""
 
-    partition: Option = ""
-    qos: Option = ""
-    constraint: Option = ""
-    reservation: Option = ""
-    network: Option = ""
-    gres: Option = ""
+    partition: _Option = ""
+    qos: _Option = ""
+    constraint: _Option = ""
+    reservation: _Option = ""
+    network: _Option = ""
+    gres: _Option = ""
     gpus_per_node: Annotated[Whole, value_types.require_within(0, 1024)] = 0
     cpus_per_rank: Annotated[Whole, value_types.require_within(0, 4096)] = 0
-    memory: Option = ""
+    memory: _Option = ""
     exclusive: Truth | None = None
     launcher: job_request.Launcher = ""
     mpi: job_request.Mpi = ""
     cpu_bind: Text = ""
     gpu_bind: Text = ""
-    uenv: Option = ""
-    view: Option = ""
-    mail_user: Option = ""
+    uenv: _Option = ""
+    view: _Option = ""
+    mail_user: _Option = ""
     placement: job_request.Placement = "any"
     exclude: _Nodes = ()
 
@@ -124,9 +124,9 @@ class SlurmPart(JobsPart):
 class PbsPart(JobsPart):
     """The section ``pbs``; empty values leave it to the system description or the site."""
 
-    queue: Option = ""
+    queue: _Option = ""
     chunk: _Chunk = Field(default="", description="resources of each node: ncpus=64:ngpus=4")
-    place: Option = "scatter:excl"
+    place: _Option = "scatter:excl"
     resources: _Resources = Field(
         default=(), description="options -l of the job: filesystems=home"
     )

@@ -18,7 +18,6 @@ from commtune.campaign.value_types import (
     Seconds,
     Share,
     Words,
-    as_listed,
     parse_share,
     require_within,
 )
@@ -72,6 +71,30 @@ def _messages(written: object) -> dict[int, float]:
         (bytes_,) = sizes
         found[bytes_] = found.get(bytes_, 0.0) + count
     return found
+
+
+def _as_listed(
+    written: object, *, of: str = "reference settings", takes_none: bool = False
+) -> object:
+    """Turns ``auto`` into a list of one word and ``none`` into an empty list; else unchanged.
+
+    Args:
+        of: what the list has, for the error.
+        takes_none: whether ``none`` is legal.
+
+    Raises:
+        InvalidValue: the value is another single word.
+    """
+    if written == AUTO:
+        return (AUTO,)
+    if takes_none and written in ("none", ["none"]):
+        return ()
+    if isinstance(written, str) or written is None:
+        raise InvalidValue(
+            f"{quote_value(written)} is not a list of {of}",
+            hint=f"write auto,{' none,' if takes_none else ''} or [NAME, NAME]",
+        )
+    return written
 
 
 _Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-line"]
@@ -156,12 +179,12 @@ class CampaignFile(CustomizationDocument):
     first: tuple[_Assignment, ...] = ()
     reference_settings: Annotated[
         tuple[str, ...] | None,
-        BeforeValidator(as_listed),
+        BeforeValidator(_as_listed),
         WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "array"}]}),
     ] = None
     learn_from: Annotated[
         tuple[str, ...],
-        BeforeValidator(partial(as_listed, of="campaigns", takes_none=True)),
+        BeforeValidator(partial(_as_listed, of="campaigns", takes_none=True)),
         WithJsonSchema({"anyOf": [{"enum": ["auto", "none"]}, {"type": "array"}]}),
     ] = (AUTO,)
     guard_operations: tuple[Operation, ...] = ()

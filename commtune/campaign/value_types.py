@@ -18,7 +18,6 @@ from commtune.errors import InvalidValue
 
 #: For reference settings: the sets for the campaign's system and library. For campaigns: all.
 AUTO = "auto"
-_NONE = "none"
 _Loaded = TypeVar("_Loaded")
 
 
@@ -58,30 +57,6 @@ def parse_words(written: Any) -> tuple[str, ...]:
             f"{quote_value(text)} can't be split into words: {str(e).lower()}",
             hint="close the quotes, or write a list of words",
         ) from e
-
-
-def as_listed(
-    written: object, *, of: str = "reference settings", takes_none: bool = False
-) -> object:
-    """Turns ``auto`` into a list of one word and ``none`` into an empty list; else unchanged.
-
-    Args:
-        of: what the list has, for the error.
-        takes_none: whether ``none`` is legal.
-
-    Raises:
-        InvalidValue: the value is another single word.
-    """
-    if written == AUTO:
-        return (AUTO,)
-    if takes_none and written in (_NONE, [_NONE]):
-        return ()
-    if isinstance(written, str) or written is None:
-        raise InvalidValue(
-            f"{quote_value(written)} is not a list of {of}",
-            hint=f"write auto,{' none,' if takes_none else ''} or [NAME, NAME]",
-        )
-    return written
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration)]

@@ -50,29 +50,3 @@ def exact_text(value: object) -> str:
         raise InvalidValue("a value is missing", hint='write text, or "" for empty text')
     found = "a mapping" if isinstance(value, dict) else "a list"
     raise InvalidValue(f"{found} stands where one value is expected", hint="write one value")
-
-
-def exact_number(value: object) -> object:
-    """Returns the value of a number field, but refuses booleans, which Python counts as 0 and 1.
-
-    Raises:
-        InvalidValue: the value is a boolean.
-    """
-    if isinstance(value, bool):
-        raise InvalidValue(
-            f"{str(value).lower()} is a truth value, not a number", hint="write it in digits"
-        )
-    return value
-
-
-def exact_truth(value: object) -> object:
-    """Returns the value of a boolean field, but refuses numbers, as Python counts 1 as true.
-
-    Raises:
-        InvalidValue: the value is a number, quoted or not.
-    """
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
-        raise InvalidValue(f"{value} is a number, not a truth value", hint="write true or false")
-    return value

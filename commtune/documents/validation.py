@@ -105,12 +105,12 @@ def _describe_place(where: Where, data: Any) -> str:
     return words or "the document"
 
 
-def _below(data: Any, step: str | int) -> Any:
+def _below(data: Any, step: str | int, absent: Any = None) -> Any:
     if isinstance(data, dict):
-        return data.get(step)
+        return data.get(step, absent)
     if isinstance(data, list) and isinstance(step, int) and step < len(data):
         return data[step]
-    return None
+    return absent
 
 
 def _explain_one(error: dict[str, Any], data: Any, schema: Mapping[str, Any]) -> _Finding:
@@ -162,13 +162,11 @@ def _explain_other(error: dict[str, Any], where: Where, place: str) -> _Finding:
 def _real_place(location: tuple[str | int, ...], data: Any) -> Where:
     # pydantic adds names of union members to a location; the others are keys in the data.
     where: list[str | int] = []
+    absent = object()
     for step in location:
-        inside = (isinstance(data, dict) and step in data) or (
-            isinstance(data, list) and isinstance(step, int) and step < len(data)
-        )
-        if inside:
+        if (below := _below(data, step, absent)) is not absent:
             where.append(step)
-            data = _below(data, step)
+            data = below
     return tuple(where)
 
 

@@ -10,7 +10,6 @@ from commtune.model.evidence import (
     FEW_PAIRS,
     FEWEST_PAIRS,
     LEVEL,
-    MANY_PAIRS,
     SESSION_APART_S,
     SESSION_SPREAD,
     Estimand,
@@ -56,7 +55,6 @@ from commtune.model.runs import (
 from commtune.model.size_times import SizeTimes
 from commtune.model.workload import (
     BATCHED,
-    BLOCKING,
     DEVICE,
     ELEMENT_BYTES,
     FEWEST_TAIL_SAMPLES,

@@ -12,9 +12,6 @@ FEWEST_PAIRS = 5
 #: Fewer pairs may have met no rare disturbance. So they state no minimum detectable effect, and a
 #: single slow run is named (docs/method.md).
 FEW_PAIRS = 20
-#: Fewer pairs find a minimum detectable effect in 8 of 10 cases, and not in 9: in 84 to 92 % with
-#: 20 pairs, by the kind of noise (docs/method.md).
-MANY_PAIRS = 40
 #: The standard deviation of a speedup between sessions, as a share of its logarithm, where it was
 #: not measured: that of 11 profiles on a virtual machine, hours later (docs/measurements.md).
 SESSION_SPREAD = 0.2

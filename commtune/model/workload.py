@@ -10,7 +10,7 @@ from typing import Any
 from commtune.model.operations import Backend, Operation, PatternParameters
 
 #: Values of ``Timing.mode`` and ``Timing.timer``, the default first.
-BLOCKING, BATCHED = "blocking", "batched"
+_BLOCKING, BATCHED = "blocking", "batched"
 WALL, DEVICE = "wall", "device"
 
 #: Bytes of an element, by its type.
@@ -48,7 +48,7 @@ class Timing:
     max_samples: int = 200
     relative_ci: float = 0.01
     time_cap_s: float = 0.05
-    mode: str = BLOCKING
+    mode: str = _BLOCKING
     operations: int = 0
     timer: str = WALL
     graph: bool = False

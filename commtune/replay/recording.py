@@ -21,7 +21,7 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -162,8 +162,9 @@ class Grid:
     def truth(self, configuration: Configuration) -> dict[int, float]:
         """Returns the median seconds over good runs in all machine states, by size (bytes)."""
         found: dict[int, list[float]] = {}
-        for size in self._good(configuration):
-            found.setdefault(size.bytes, []).append(size.median_s)
+        for run in self.runs_of(configuration):
+            for size in run.sizes if run.outcome is Outcome.OK else ():
+                found.setdefault(size.bytes, []).append(size.median_s)
         return {size: median(values) for size, values in found.items()}
 
     @classmethod
@@ -198,11 +199,6 @@ class Grid:
     def packed(self) -> bytes:
         """Returns the compressed recording, without a file name and time in the gzip header."""
         return gzip.compress("".join(self.lines()).encode(), compresslevel=9, mtime=0)
-
-    def _good(self, configuration: Configuration) -> Iterator[Measurement]:
-        for run in self.runs_of(configuration):
-            if run.outcome is Outcome.OK:
-                yield from run.sizes
 
 
 def _times_ns(size: Measurement) -> list[float | None]:

@@ -6,10 +6,38 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from commtune.documents.exact_values import exact_number, exact_text, exact_truth
+from commtune.documents.exact_values import exact_text
 from commtune.documents.quantities import parse_bytes
+from commtune.errors import InvalidValue
 from commtune.model import Operation
 from commtune.spaces.parameter import Risk, Size
+
+
+def _exact_number(value: object) -> object:
+    """Returns the value of a number field, but refuses booleans, which Python counts as 0 and 1.
+
+    Raises:
+        InvalidValue: the value is a boolean.
+    """
+    if isinstance(value, bool):
+        raise InvalidValue(
+            f"{str(value).lower()} is a truth value, not a number", hint="write it in digits"
+        )
+    return value
+
+
+def _exact_truth(value: object) -> object:
+    """Returns the value of a boolean field, but refuses numbers, as Python counts 1 as true.
+
+    Raises:
+        InvalidValue: the value is a number, quoted or not.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
+        raise InvalidValue(f"{value} is a number, not a truth value", hint="write true or false")
+    return value
+
 
 _WORDS: dict[str, Any] = {"type": ["string", "number"]}
 
@@ -17,10 +45,10 @@ _WORDS: dict[str, Any] = {"type": ["string", "number"]}
 Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
 
 #: Refuses truth values as numbers. It must follow limits, or the JSON Schema lacks them.
-IN_DIGITS = BeforeValidator(exact_number)
+IN_DIGITS = BeforeValidator(_exact_number)
 Whole = Annotated[int, IN_DIGITS]
 #: A truth value; numbers are refused.
-Truth = Annotated[bool, BeforeValidator(exact_truth)]
+Truth = Annotated[bool, BeforeValidator(_exact_truth)]
 #: The version of the file format, with which a file begins.
 VersionOne = Annotated[Literal[1], IN_DIGITS]
 

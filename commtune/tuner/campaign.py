@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
 
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
-from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile
+from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile, Run
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
@@ -22,7 +23,7 @@ from commtune.tuner.confirmation.portfolio import (
 )
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
 from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.outcome.ranges import recommended_ranges
@@ -30,7 +31,6 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.pooling import add_values
 from commtune.tuner.search.standings import Standing
-from commtune.tuner.statistics.evidence import list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: The most choices of candidates; a new one follows if some behave like the default.
@@ -141,7 +141,7 @@ class Campaign:
             conclusion=conclusion,
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
             likely=tuple(likely),
-            default_s=list_default_times(self.runner.evidence.good(Phase.SEARCH)),
+            default_s=_list_default_times(self.runner.evidence.good(Phase.SEARCH)),
         )
 
     def _decide(self) -> Decision:
@@ -173,7 +173,7 @@ class Campaign:
                 small.setdefault(executed, winners[ablation.before])
         # If none is left, the best is confirmed all the same, to state how little it gains.
         members = small or dict(list(winners.items())[:1])
-        spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
+        spent_s = Timer(self.runner, ablated_s, Phase.ABLATE, since).used()
         left_s = max(0.0, rest_s - spent_s)
         if small:
             members = self._add_measured(members, left_s, spread)
@@ -242,9 +242,10 @@ class Campaign:
         runs = int(rest_s / self._confirmation.typical_s())
         standings = self._search.standings(is_last_test=is_last_test)
         for _ in range(_MOST_CHOICES):
-            chosen = Prospects(self._plan, standings, self._search.weights, spread).choose(runs)
+            prospects = Prospects(self._plan, standings, self._search.weights, spread)
+            chosen, ablation_runs = prospects.choose(runs)
             found: dict[Configuration, Standing] = {}
-            for one in chosen.standings:
+            for one in chosen:
                 executed = as_executed(self._session, one.configuration, list(found))
                 found.setdefault(executed, one)
             void = found.pop(DEFAULT, None)
@@ -252,7 +253,7 @@ class Campaign:
                 break
             # The library ignored it or does the same by default: others take its place.
             standings = tuple(one for one in standings if one is not void)
-        return found, chosen.ablation_runs
+        return found, ablation_runs
 
     def _share_sizes(
         self, members: Mapping[Configuration, Standing]
@@ -278,3 +279,13 @@ class Campaign:
             self.runner.batches.simulated,
         )
         return maker.recommend(), maker.list_likely()
+
+
+def _list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
+    """Lists the times (seconds) of the default's runs by size (bytes), in all states."""
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    for run in runs:
+        if run.configuration.is_default:
+            for measured in run.measurements:
+                found[measured.bytes].append(measured.time_s)
+    return dict(found)

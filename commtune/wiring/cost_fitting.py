@@ -61,7 +61,7 @@ def fit_to_cost(
     """
     workload = spec.plan.workload
     lacks_sizes = not spec.sizes_named and workload.own is None
-    if not lacks_sizes and spec.budget_named and not lacks_timing(spec):
+    if not lacks_sizes and spec.budget_named and not _lacks_timing(spec):
         return spec
     if begun := begun_campaign(url, spec.plan.name):
         return _as_begun(spec, begun, lacks_sizes=lacks_sizes)
@@ -98,14 +98,14 @@ def _fit(
         measuring_s = cost.measuring_s + (cost.first_calls_s or 0.0)
         spec = _fit_sizes(spec, every, measuring_s, cost.wall_s)
         run_s -= measuring_s * (1 - len(spec.plan.workload.sizes) / len(every))
-    if lacks_timing(spec):
+    if _lacks_timing(spec):
         sized = spec
         search_s = (spec.plan.budget if spec.budget_named else fit_budget(run_s)).search_s
         # The fastest run, as it would be with the campaign's sizes alone.
         fastest, sizes = min(runs, key=lambda run: run.wall_s), spec.plan.workload.sizes
         kept = tuple(one for one in fastest.measurements if one.bytes in sizes)
         usual = replace(fastest, wall_s=run_s, measurements=kept)
-        spec, launches = choose_timing(
+        spec, launches = _choose_timing(
             spec, usual, search_s, lambda timing: measure(sized.with_plan(timing=timing)), say
         )
         run_s = min((run.wall_s for run in launches), default=run_s)
@@ -115,7 +115,7 @@ def _fit(
 def _fit_sizes(
     spec: CampaignSpec, every: tuple[int, ...], measuring_s: float, wall_s: float
 ) -> CampaignSpec:
-    kept = thin_sizes(every, measuring_s, wall_s - measuring_s)
+    kept = _thin_sizes(every, measuring_s, wall_s - measuring_s)
     if kept == every:
         return _with_sizes(spec, every)
     # The campaign's own sizes are at least as many, and more of them are large.
@@ -135,7 +135,7 @@ def fit_budget(run_s: float) -> Budget:
     return usual.scale_to(min(_MOST_S, max(usual.whole_s, whole_s)))
 
 
-def thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tuple[int, ...]:
+def _thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tuple[int, ...]:
     """Keeps all sizes, every second or every third, so that they take a quarter of a run at most.
 
     Counts from the largest, where there is most to gain; the smallest is always kept.
@@ -171,13 +171,13 @@ def _as_begun(
     sizes = begun.what.get("workload", {}).get("sizes")
     if lacks_sizes and sizes:
         spec = _with_sizes(spec, sizes)
-    if lacks_timing(spec):
+    if _lacks_timing(spec):
         named = begun.what.get("timing", {}).items()
         mode = {key: word for key, word in named if key in MODE_KEYS}
         spec = spec.with_plan(timing=Timing(**{**asdict(spec.plan.timing), **mode}))
         # There is none if the timing was not chosen, or was named meanwhile.
         if chosen := begun.settings.get("timing_choice"):
-            spec = with_choice(spec, spec.plan.timing, TimingChoice(**chosen))
+            spec = _with_choice(spec, spec.plan.timing, TimingChoice(**chosen))
     budget = begun.settings.get("budget", {})
     if spec.budget_named or not budget.keys() >= {"search_s", "ablation_s", "confirmation_s"}:
         return _less_choice(spec)
@@ -212,7 +212,7 @@ _BATCHES = (100, 50, DEFAULT_BATCH)
 _MOST_OF_SEARCH = 0.25
 
 
-def lacks_timing(spec: CampaignSpec) -> bool:
+def _lacks_timing(spec: CampaignSpec) -> bool:
     """Whether a campaign on this machine names no timing mode, and has a choice."""
     if spec.timing_named or spec.job_request is not None or spec.plan.workload.own is not None:
         return False
@@ -223,7 +223,7 @@ def lacks_timing(spec: CampaignSpec) -> bool:
     return True
 
 
-def choose_timing(
+def _choose_timing(
     spec: CampaignSpec,
     usual: RunResult,
     search_s: float,
@@ -260,7 +260,7 @@ def choose_timing(
             if _are_good(runs):
                 runs.append(measure(mode))
     spent_s = math.ceil(math.fsum(run.wall_s for runs in made.values() for run in runs))
-    spreads = {mode: find_spread(runs) for mode, runs in made.items() if _are_good(runs)}
+    spreads = {mode: _find_spread(runs) for mode, runs in made.items() if _are_good(runs)}
     failed = {mode: runs[-1].outcome for mode, runs in made.items() if not _are_good(runs)}
     if one_by_one in failed:
         why = f"a run of the default ended as {failed[one_by_one]}"
@@ -269,16 +269,16 @@ def choose_timing(
     if spreads[best] > _CLEARLY * spreads[one_by_one]:
         best = one_by_one
     choice = TimingChoice(_explain_choice(best, one_by_one, spreads, failed), spent_s)
-    return with_choice(spec, best, choice), made[best]
+    return _with_choice(spec, best, choice), made[best]
 
 
-def with_choice(spec: CampaignSpec, timing: Timing, choice: TimingChoice) -> CampaignSpec:
+def _with_choice(spec: CampaignSpec, timing: Timing, choice: TimingChoice) -> CampaignSpec:
     """Returns the campaign with the chosen timing, and a remark that explains it."""
     spec = replace(spec.with_plan(timing=timing), timing_choice=choice)
     return spec.with_remarks([f"note: {choice.said}"])
 
 
-def find_spread(runs: Sequence[RunResult]) -> float:
+def _find_spread(runs: Sequence[RunResult]) -> float:
     """Returns the standard deviation of the logarithms of runs' times, as a median over sizes."""
     by_size: dict[int, list[float]] = {}
     for run in runs:
@@ -305,7 +305,7 @@ def _are_good(runs: Sequence[RunResult]) -> bool:
 
 def _keep_timing(spec: CampaignSpec, why: str, spent_s: float = 0.0) -> CampaignSpec:
     said = f"operations are timed one by one: {why}"
-    return with_choice(spec, spec.plan.timing, TimingChoice(said, spent_s))
+    return _with_choice(spec, spec.plan.timing, TimingChoice(said, spent_s))
 
 
 def _explain_choice(

@@ -29,8 +29,6 @@ from commtune.model.configuration import Changes
 #: Variable with architectures to build for, separated by commas, for login nodes without GPUs.
 _ARCHITECTURES_VARIABLE = "COMMTUNE_GPU_ARCHITECTURES"
 
-#: The libraries' names in spaces.
-_XCCL = {GpuKind.CUDA: "nccl", GpuKind.HIP: "rccl"}
 _VENDORS = {"nvidia": GpuKind.CUDA, "amd": GpuKind.HIP}
 
 
@@ -137,7 +135,7 @@ def libraries_of(backend: str, mpi: MpiInstallation) -> dict[str, str]:
     if backend == Backend.XCCL:
         found = toolchain_for(backend)
         assert found and found.xccl  # as ``toolchain_for`` checks
-        return {_XCCL[found.kind]: found.xccl.version}
+        return {found.xccl.name.lower(): found.xccl.version}
     named = {mpi.flavour.library: mpi.version}
     may_use_ucx = Backend(backend).uses_gpu and mpi.flavour is not MpiFlavour.INTEL
     return {**named, **({"ucx": ""} if may_use_ucx else {})}

@@ -22,7 +22,7 @@ from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.profile import RangeBoundary
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.outcome.conclusion import time_spent
+from commtune.tuner.outcome.conclusion import _time_spent
 from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.statistics.machine_states import MachineStates
 
@@ -33,7 +33,7 @@ def after(*outcomes: Outcome) -> Conclusion:
     for number, outcome in enumerate(outcomes):
         phase = Phase.SEARCH if number % 2 else Phase.CONFIRM
         evidence.add(made_up_run(DEFAULT, number, outcome=outcome, phase=phase))
-    return Conclusion(spent=time_spent(evidence))
+    return Conclusion(spent=_time_spent(evidence))
 
 
 def test_lost_runs_are_counted_apart_from_failed_ones() -> None:
@@ -63,7 +63,7 @@ def test_failed_runs_are_said_with_their_outcomes_and_how_many_were_of_the_defau
     for number, (configuration, outcome) in enumerate([*runs, (DEFAULT, Outcome.CRASHED)]):
         phase = Phase.SEARCH if number % 2 else Phase.CONFIRM
         evidence.add(made_up_run(configuration, number, outcome=outcome, phase=phase))
-    (said,) = summary._conclusions(Conclusion(spent=time_spent(evidence)))
+    (said,) = summary._conclusions(Conclusion(spent=_time_spent(evidence)))
     counts = "10 timed-out, 1 crashed"
     assert said == f"11 runs failed ({counts}), 7 of the default; see 'commtune report'"
 

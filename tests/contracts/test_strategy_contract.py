@@ -18,7 +18,7 @@ from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies import check_strategy, make_strategy
-from commtune.tuner.search.strategies.optuna_samplers import SHORT_NAMES, list_samplers
+from commtune.tuner.search.strategies.optuna_samplers import _SHORT_NAMES, _list_samplers
 from commtune.tuner.search.strategies.strategy import DEFAULT_STRATEGY, Strategy
 
 ROOT = Path(__file__).parents[2]
@@ -170,7 +170,7 @@ def test_the_nearest_name_is_said() -> None:
 def test_samplers_that_cannot_be_used_are_refused_before_the_search(name: str) -> None:
     with pytest.raises(UserError, match=f"strategy: {name}"):
         check_strategy(name)
-    assert name not in list_samplers()
+    assert name not in _list_samplers()
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_an_unsuitable_class_of_the_users_is_refused(name: str, why: str) -> Non
         check_strategy(name)
 
 
-@pytest.mark.parametrize("name", [*NAMES, *list_samplers(), *SHORT_NAMES])
+@pytest.mark.parametrize("name", [*NAMES, *_list_samplers(), *_SHORT_NAMES])
 def test_what_passes_the_check_can_be_asked(name: str) -> None:
     with contextlib.suppress(UserError):  # a package that is not here
         check_strategy(name)

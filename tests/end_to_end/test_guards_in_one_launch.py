@@ -36,11 +36,10 @@ from commtune.model import (
 )
 from commtune.model.conclusion import Decision
 from commtune.spaces.loading import build_space
-from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.confirmation.phase import _GUARD_BLOCKS, ConfirmationPhase
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Records
-from commtune.tuner.statistics.blocks import GUARD_BLOCKS
 
 _SPACE = """
 space: 1
@@ -116,7 +115,7 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
 
     runs = list(guarding.store.runs(guarding.campaign_id))
     # Other programs may slow a run, which is then made again.
-    assert len({(run.block, run.configuration) for run in runs}) == 2 * GUARD_BLOCKS
+    assert len({(run.block, run.configuration) for run in runs}) == 2 * _GUARD_BLOCKS
     assert {run.outcome for run in runs} == {Outcome.OK}
     assert {(run.operation, run.then) for run in runs} == {("stream", ("broadcast",))}
     files = sorted(guarding.benchmark.folder.iterdir())
@@ -168,7 +167,7 @@ def test_a_launch_that_fails_counts_against_both_and_says_where(guarding: Guardi
     found = guarding.phase().guard(_decision(_BAD), [_BAD])
     assert found == {_BAD: ()}
     failed = [r for r in guarding.store.runs(guarding.campaign_id) if r.configuration == _BAD]
-    assert len({run.block for run in failed}) == GUARD_BLOCKS
+    assert len({run.block for run in failed}) == _GUARD_BLOCKS
     for run in failed:
         assert run.outcome is Outcome.CRASHED
         assert run.detail.endswith(" (at stream)")

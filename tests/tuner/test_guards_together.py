@@ -24,11 +24,10 @@ from commtune.model import (
     Workload,
 )
 from commtune.model.conclusion import Decision
-from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.confirmation.phase import _GUARD_BLOCKS, ConfirmationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
-from commtune.tuner.statistics.blocks import GUARD_BLOCKS
 from commtune.tuner.statistics.machine_states import ALL
 
 A, B = (Configuration({"V1": value}) for value in "12")
@@ -120,13 +119,13 @@ def test_a_run_measures_all_guards_and_each_has_its_evidence() -> None:
     made = Guarding()
     found = made.guard(A, B)
     runs = made.store.stored
-    assert len(runs) == 3 * GUARD_BLOCKS
+    assert len(runs) == 3 * _GUARD_BLOCKS
     assert {(run.operation, run.then) for run in runs} == {("broadcast", ("alltoall",))}
     assert {run.phase for run in runs} == {Phase.GUARD}
     assert (
         pairs(found[A])
         == pairs(found[B])
-        == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
+        == {"broadcast": {_GUARD_BLOCKS}, "alltoall": {_GUARD_BLOCKS}}
     )
     assert {p.bytes for p in found[A] if p.speed == ALL} == set(SIZES)
     assert_gains(found[A])
@@ -138,7 +137,7 @@ def test_once_made_they_are_made() -> None:
     made = Guarding()
     found = made.guard()
     assert made.guard() == found
-    assert len(made.store.stored) == 2 * GUARD_BLOCKS
+    assert len(made.store.stored) == 2 * _GUARD_BLOCKS
 
 
 def test_a_stream_is_the_first_since_the_benchmark_takes_it_nowhere_else() -> None:
@@ -151,9 +150,9 @@ def test_a_stream_is_the_first_since_the_benchmark_takes_it_nowhere_else() -> No
 def test_a_benchmark_that_measures_one_operation_a_run_is_asked_for_one() -> None:
     made = Guarding(backend=Backend.PYTHON_HOST)
     found = made.guard()
-    assert len(made.store.stored) == 2 * 2 * GUARD_BLOCKS
+    assert len(made.store.stored) == 2 * 2 * _GUARD_BLOCKS
     assert {run.then for run in made.store.stored} == {()}
-    assert pairs(found[A]) == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
+    assert pairs(found[A]) == {"broadcast": {_GUARD_BLOCKS}, "alltoall": {_GUARD_BLOCKS}}
     assert set(made.benchmark.limits_s) == {3.0}
 
 
@@ -162,8 +161,8 @@ def test_a_run_that_failed_counts_against_all_of_them() -> None:
     made.benchmark.fails = A
     found = made.guard(A, B)
     assert found[A] == ()
-    assert pairs(found[B]) == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
-    assert len(made.store.stored) == 3 * GUARD_BLOCKS
+    assert pairs(found[B]) == {"broadcast": {_GUARD_BLOCKS}, "alltoall": {_GUARD_BLOCKS}}
+    assert len(made.store.stored) == 3 * _GUARD_BLOCKS
 
 
 def test_a_block_that_was_cut_short_is_made_anew() -> None:
@@ -173,8 +172,8 @@ def test_a_block_that_was_cut_short_is_made_anew() -> None:
         made.guard()
     made.benchmark.until = 1_000_000
     found = made.guard()
-    assert pairs(found[A]) == {"broadcast": {GUARD_BLOCKS}, "alltoall": {GUARD_BLOCKS}}
-    assert len(made.benchmark.requests) == 1 + 2 * GUARD_BLOCKS
+    assert pairs(found[A]) == {"broadcast": {_GUARD_BLOCKS}, "alltoall": {_GUARD_BLOCKS}}
+    assert len(made.benchmark.requests) == 1 + 2 * _GUARD_BLOCKS
     assert_gains(found[A])
 
 
@@ -189,15 +188,15 @@ def test_the_time_left_must_suffice_for_all_operations_of_a_block() -> None:
     assert len(made.benchmark.requests) == 2
     made.left_s = 4.1
     made.guard()
-    assert len(made.benchmark.requests) == 2 * GUARD_BLOCKS
+    assert len(made.benchmark.requests) == 2 * _GUARD_BLOCKS
 
 
-@pytest.mark.parametrize("whole", [2, GUARD_BLOCKS])
+@pytest.mark.parametrize("whole", [2, _GUARD_BLOCKS])
 def test_blocks_of_a_single_guard_from_before_count(whole: int) -> None:
     """What an earlier version left: blocks of the first guard, the last one cut short."""
     made = Guarding((BROADCAST,))
     made.benchmark.until = 2 * whole + 1
-    if whole < GUARD_BLOCKS:
+    if whole < _GUARD_BLOCKS:
         with pytest.raises(KeyboardInterrupt):
             made.guard()
     else:
@@ -206,12 +205,12 @@ def test_blocks_of_a_single_guard_from_before_count(whole: int) -> None:
     before = len(made.benchmark.requests)
     made.guards = (BROADCAST, ALLTOALL)
     found = made.guard()
-    assert len(made.benchmark.requests) == before + 2 * GUARD_BLOCKS
-    of_broadcast = GUARD_BLOCKS if whole == GUARD_BLOCKS else whole + GUARD_BLOCKS
-    assert pairs(found[A]) == {"broadcast": {of_broadcast}, "alltoall": {GUARD_BLOCKS}}
+    assert len(made.benchmark.requests) == before + 2 * _GUARD_BLOCKS
+    of_broadcast = _GUARD_BLOCKS if whole == _GUARD_BLOCKS else whole + _GUARD_BLOCKS
+    assert pairs(found[A]) == {"broadcast": {of_broadcast}, "alltoall": {_GUARD_BLOCKS}}
     assert_gains(found[A])
     last = made.benchmark.requests[-1].workload.operations
-    assert last == ((ALLTOALL,) if whole == GUARD_BLOCKS else (BROADCAST, ALLTOALL))
+    assert last == ((ALLTOALL,) if whole == _GUARD_BLOCKS else (BROADCAST, ALLTOALL))
     assert made.guard() == found
 
 
@@ -221,9 +220,9 @@ def test_another_guard_later_is_measured_by_itself() -> None:
     made.guards = (BROADCAST, ALLTOALL, STREAM)
     after = made.guard()[A]
     assert after[: len(before)] == before
-    assert [r.workload.operations for r in made.benchmark.requests[-2 * GUARD_BLOCKS :]] == [
+    assert [r.workload.operations for r in made.benchmark.requests[-2 * _GUARD_BLOCKS :]] == [
         (STREAM,)
-    ] * (2 * GUARD_BLOCKS)
+    ] * (2 * _GUARD_BLOCKS)
 
 
 def test_blocks_have_the_name_of_their_first_operation() -> None:
@@ -231,4 +230,4 @@ def test_blocks_have_the_name_of_their_first_operation() -> None:
     made.guard()
     plans: list[BlockPlan] = list(made.store.plans)
     assert {(plan.phase, plan.operation) for plan in plans} == {(Phase.GUARD, BROADCAST)}
-    assert len(plans) == GUARD_BLOCKS
+    assert len(plans) == _GUARD_BLOCKS

@@ -16,9 +16,9 @@ from commtune.model import Backend, MpiInstallation, Outcome
 from commtune.tuner.execution.runner import time_limit
 from commtune.wiring.cost_fitting import (
     _runs_of_the_default,
+    _thin_sizes,
     fit_budget,
     fit_to_cost,
-    thin_sizes,
 )
 
 EVERY = default_range(Backend.MPI_HOST)
@@ -53,7 +53,7 @@ def nowhere(built_mpi: MpiInstallation, tmp_path: Path) -> MpiInstallation:
 def test_every_second_or_third_size_where_all_take_more_than_a_quarter(
     measuring_s: float, kept: int
 ) -> None:
-    sizes = thin_sizes(EVERY, measuring_s, 1.0)
+    sizes = _thin_sizes(EVERY, measuring_s, 1.0)
     assert len(sizes) == kept
     assert {EVERY[0], EVERY[-1]} <= set(sizes) <= set(EVERY)
     assert list(sizes) == sorted(set(sizes))
@@ -62,7 +62,7 @@ def test_every_second_or_third_size_where_all_take_more_than_a_quarter(
 def test_the_range_is_larger_on_gpus() -> None:
     assert EVERY[-1] == 4 * 2**20
     assert default_range(Backend.XCCL)[-1] == 128 * 2**20
-    assert len(thin_sizes(default_range(Backend.XCCL), 60.0, 1.0)) == 9
+    assert len(_thin_sizes(default_range(Backend.XCCL), 60.0, 1.0)) == 9
 
 
 def test_a_run_of_the_default_tells_and_what_is_left_out_is_said(
@@ -76,7 +76,7 @@ def test_a_run_of_the_default_tells_and_what_is_left_out_is_said(
     if sizes == EVERY:
         assert not said
     else:
-        assert sizes in (thin_sizes(EVERY, 0.4, 1.0), asked.plan.workload.sizes)
+        assert sizes in (_thin_sizes(EVERY, 0.4, 1.0), asked.plan.workload.sizes)
         assert said[0].startswith(f"note: {len(sizes)} of 20 powers of two are measured")
 
 

@@ -35,11 +35,11 @@ from commtune.model import (
     Timing,
 )
 from commtune.wiring.cost_fitting import (
+    _choose_timing,
     _fit,
+    _lacks_timing,
     _with_sizes,
-    choose_timing,
     fit_to_cost,
-    lacks_timing,
 )
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -99,7 +99,7 @@ def choose(launches: Launches, spec: CampaignSpec | None = None) -> CampaignSpec
     spec = spec or campaign()
     usual = launches.measure(spec.plan.timing)
     launches.made.clear()
-    return choose_timing(spec, usual, SEARCH_S, launches.measure, launches.said.append)[0]
+    return _choose_timing(spec, usual, SEARCH_S, launches.measure, launches.said.append)[0]
 
 
 def test_on_nvlink_graphs_are_chosen_because_launches_differ_least(nvlink: Launches) -> None:
@@ -140,7 +140,7 @@ def on_h100(search_s: float) -> tuple[CampaignSpec, list[float]]:
         taken_s.append(run.wall_s)
         return run
 
-    return choose_timing(campaign(), usual[2], search_s, measure)[0], taken_s
+    return _choose_timing(campaign(), usual[2], search_s, measure)[0], taken_s
 
 
 def test_launches_of_two_h100_lead_to_what_was_chosen_there() -> None:
@@ -183,7 +183,7 @@ def test_a_way_that_fails_is_not_tried_again_and_said(nvlink: Launches) -> None:
     assert chosen.timing_choice is not None
     assert f"; {GRAPHS}, runs end as crashed" in chosen.timing_choice.said
     nvlink._runs["blocking"] = cycle([failed])
-    stays, launches = choose_timing(campaign(), ok({8: 1e-5}), SEARCH_S, nvlink.measure)
+    stays, launches = _choose_timing(campaign(), ok({8: 1e-5}), SEARCH_S, nvlink.measure)
     assert stays.plan == campaign().plan and launches == []
     assert stays.timing_choice is not None
     said = stays.timing_choice.said
@@ -200,7 +200,7 @@ def test_a_way_that_fails_is_not_tried_again_and_said(nvlink: Launches) -> None:
 def test_nothing_is_launched_where_that_takes_too_long(
     nvlink: Launches, seconds: float, search_s: float, why: str
 ) -> None:
-    chosen, launches = choose_timing(campaign(), ok({8: seconds}), search_s, nvlink.measure)
+    chosen, launches = _choose_timing(campaign(), ok({8: seconds}), search_s, nvlink.measure)
     assert nvlink.made == [] and launches == []
     assert chosen.plan.timing == campaign().plan.timing
     assert chosen.timing_choice == TimingChoice(f"operations are timed one by one: {why}", 0.0)
@@ -235,13 +235,13 @@ def test_what_launches_take_is_told_by_the_sizes_that_are_left() -> None:
     ],
 )
 def test_who_names_a_way_or_has_none_is_not_asked(workload: str, more: str) -> None:
-    assert not lacks_timing(campaign(workload, more))
+    assert not _lacks_timing(campaign(workload, more))
 
 
 def test_a_limit_names_no_mode() -> None:
-    assert lacks_timing(campaign(more="timing: {warmup: 1}\n"))
+    assert _lacks_timing(campaign(more="timing: {warmup: 1}\n"))
     on_host = "campaign: 1\nname: x\nspace: mpich-host-allreduce\n"
-    assert not lacks_timing(parse_campaign(on_host, Path.cwd()))
+    assert not _lacks_timing(parse_campaign(on_host, Path.cwd()))
 
 
 def test_a_campaign_that_goes_on_is_timed_as_it_was_begun(
@@ -294,7 +294,7 @@ def test_real_ranks_of_a_backend_that_enqueues_nothing(
         return benchmark.measure(request, PATIENCE_S)
 
     # Times of its own would depend on the load, and batches with them.
-    chosen, launches = choose_timing(spec, ok({8: 1e-5}), SEARCH_S, measure)
+    chosen, launches = _choose_timing(spec, ok({8: 1e-5}), SEARCH_S, measure)
     assert [run.outcome for run in launches] == [Outcome.OK] * 4
     assert next(count) == 4 + 2
     assert chosen.plan.timing == spec.plan.timing

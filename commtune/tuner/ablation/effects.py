@@ -42,26 +42,38 @@ _ONE_SIDED_LEVEL = 0.977
 _LOSS_LEVEL = 0.9
 
 
-#: Estimated log ratios of the times of two configurations, from blocks that hold both, by size in
-#: bytes; sizes with fewer than two blocks are absent.
-Effects = Mapping[int, Estimate]
+class Effects(dict[int, Estimate]):
+    """Log ratios of the times of two configurations, estimated from blocks that hold both.
 
+    By size in bytes; sizes with fewer than two blocks are absent.
+    """
 
-def count_blocks(found: Effects) -> int:
-    """Counts the blocks at the size with the fewest."""
-    return min((e.pairs for e in found.values()), default=0)
+    @classmethod
+    def measure(
+        cls, blocks: Blocks, slow: Configuration, fast: Configuration, speeds: MachineStates
+    ) -> Effects:
+        """Estimates the log ratios slow/fast at each size, over all machine states."""
+        strata = pair_by_size(blocks, slow, fast, speeds)
+        means = {size: join_pairs([*parts.values()]).estimate() for size, parts in strata.items()}
+        return cls({size: mean for size, mean in means.items() if mean is not None})
 
+    @property
+    def blocks(self) -> int:
+        """The number of blocks at the size with the fewest."""
+        return min((e.pairs for e in self.values()), default=0)
 
-def measure_effects(
-    blocks: Blocks,
-    slow: Configuration,
-    fast: Configuration,
-    speeds: MachineStates,
-) -> Effects:
-    """Estimates the log ratios slow/fast at each size, over all machine states."""
-    strata = pair_by_size(blocks, slow, fast, speeds)
-    means = {size: join_pairs([*parts.values()]).estimate() for size, parts in strata.items()}
-    return {size: mean for size, mean in means.items() if mean is not None}
+    def gain_sizes(self, minimum_gain: float) -> tuple[int, ...]:
+        """Lists the sizes (bytes) with a gain so far, or the one with the largest estimate."""
+        least = math.log1p(minimum_gain) / 2
+        worth = [size for size, e in self.items() if e.mean > max(least, error_bound(e))]
+        best = max(self, key=lambda size: self[size].mean, default=None)
+        return tuple(worth) or ((best,) if best is not None else ())
+
+    def shows_no_gain(self, minimum_gain: float) -> bool:
+        """Whether fresh runs rule out the minimum gain at every size."""
+        return self.blocks >= FEWEST and all(
+            e.mean + error_bound(e) < math.log1p(minimum_gain) for e in self.values()
+        )
 
 
 def _effects_by_size(
@@ -127,21 +139,6 @@ class VariableJudgement:
     unclear: tuple[str, ...]
 
 
-def find_gain_sizes(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
-    """Lists the sizes (bytes) with a gain so far, or else the one with the largest estimate."""
-    least = math.log1p(minimum_gain) / 2
-    worth = [size for size, e in gain.items() if e.mean > max(least, error_bound(e))]
-    best = max(gain, key=lambda size: gain[size].mean, default=None)
-    return tuple(worth) or ((best,) if best is not None else ())
-
-
-def shows_no_gain(gain: Effects, minimum_gain: float) -> bool:
-    """Whether fresh runs rule out the minimum gain at every size."""
-    return count_blocks(gain) >= FEWEST and all(
-        e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.values()
-    )
-
-
 def judge_variables(
     lost: Mapping[str, Effects], gain: Effects, sizes: Sequence[int]
 ) -> VariableJudgement:
@@ -155,7 +152,7 @@ def judge_variables(
         gain: of the whole configuration.
         sizes: bytes.
     """
-    if not lost or min(map(count_blocks, lost.values())) < FEWEST:
+    if not lost or min(effects.blocks for effects in lost.values()) < FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
     error_rate = _IDLE_RATE / (comparisons * len(JUDGED_AFTER))
@@ -226,7 +223,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     Returns ``None`` with fewer than four blocks.
     """
     known = [size for size in sizes if size in lost and size in gain]
-    if not known or count_blocks(lost) < FEWEST:
+    if not known or lost.blocks < FEWEST:
         return None
     lost_at, gain_at = [lost[size] for size in known], [gain[size] for size in known]
     whole, mean = fmean(e.mean for e in gain_at), fmean(e.mean for e in lost_at)
@@ -242,7 +239,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
         e.mean - t_quantile(each, e.freedom) * e.error - (1 - _GAIN_KEPT) * of.mean
         for e, of in zip(lost_at, gain_at, strict=True)
     )
-    return Shortfall(mean, error, margin, whole, gain_margin, count_blocks(lost), excess_loss)
+    return Shortfall(mean, error, margin, whole, gain_margin, lost.blocks, excess_loss)
 
 
 def _pooled_error(found: Collection[Estimate]) -> tuple[float, float]:

@@ -23,18 +23,14 @@ from commtune.tuner.ablation.effects import (
     Effects,
     Shortfall,
     VariableJudgement,
-    count_blocks,
     describe_variable,
     describe_variables,
     error_bound,
-    find_gain_sizes,
     judge_variables,
-    measure_effects,
     measure_shortfall,
-    shows_no_gain,
 )
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.standings import Standing
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.machine_states import MachineStates
@@ -82,7 +78,7 @@ class AblationPhase:
             budget_s: wall seconds.
             since: number of the first block that this budget pays for.
         """
-        self._timer = timer = self._session.timer(budget_s, Phase.ABLATE, since)
+        self._timer = timer = Timer(self._runner, budget_s, Phase.ABLATE, since)
         self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
         made: dict[Configuration, Ablation] = {}
         for number, candidate in enumerate(candidates):
@@ -106,7 +102,7 @@ class AblationPhase:
                 {size: found[size].error for size in sizes},
             )
             for one, found in every.items()
-            if count_blocks(found) >= FEWEST and found.keys() >= {*sizes}
+            if found.blocks >= FEWEST and found.keys() >= {*sizes}
         }
 
     def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
@@ -139,7 +135,7 @@ class AblationPhase:
             field = sorted(field, key=lambda other: -self._lead(other, small, tried)[0])[:most]
             while self._timer.left() > until_s and not self._is_spent:
                 field = [other for other in field if not self._fails(other)]
-                made = [count_blocks(self._effects(small, other)) for other in field]
+                made = [self._effects(small, other).blocks for other in field]
                 if not made or min(made) >= wanted:
                     break
                 self._block([small, *field])
@@ -161,7 +157,7 @@ class AblationPhase:
         found = self._effects(small, other)
         parts = [found[size] for size in self._gain_sizes(small) if size in found]
         mean = fmean(e.mean for e in parts) if parts else 0.0
-        if not parts or count_blocks(found) < FEWEST:
+        if not parts or found.blocks < FEWEST:
             return mean, 0.0
         return mean, mean - max(error_bound(e, of) for e in parts)
 
@@ -224,14 +220,14 @@ class AblationPhase:
 
     def _gain_sizes(self, large: Configuration) -> tuple[int, ...]:
         """Lists those sizes (bytes) of a configuration with a gain so far, or its best one."""
-        return find_gain_sizes(self._gain(large), self._plan.minimum_gain)
+        return self._gain(large).gain_sizes(self._plan.minimum_gain)
 
     def _shows_no_gain(self, candidate: Configuration) -> bool:
-        return shows_no_gain(self._gain(candidate), self._plan.minimum_gain)
+        return self._gain(candidate).shows_no_gain(self._plan.minimum_gain)
 
     def _gain(self, configuration: Configuration) -> Effects:
         found, sizes = self._effects(DEFAULT, configuration), self._sizes[configuration]
-        return {size: one for size, one in found.items() if size in sizes}
+        return Effects({size: one for size, one in found.items() if size in sizes})
 
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
         lost, gain = self._effects(small, large), self._effects(DEFAULT, large)
@@ -265,7 +261,7 @@ class AblationPhase:
         due: float = JUDGED_AFTER[0]
         for _ in range(JUDGED_AFTER[-1] + 1):
             # The blocks of earlier sessions count as well.
-            made = max(count_blocks(self._effects(other, candidate)) for other in lacking.values())
+            made = max(self._effects(other, candidate).blocks for other in lacking.values())
             if made >= due:
                 judgement = self._judge_variables(candidate, lacking)
                 variants = {name: lacking[name] for name in judgement.unclear}
@@ -364,7 +360,7 @@ class AblationPhase:
         blocks, speeds = self._blocks(), self._runner.evidence.speeds()
         asked = (slow, fast, speeds)
         if asked not in self._found:
-            self._found[asked] = measure_effects(blocks, slow, fast, speeds)
+            self._found[asked] = Effects.measure(blocks, slow, fast, speeds)
         return self._found[asked]
 
     def _result(

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration
-from commtune.tuner.confirmation.portfolio import find_winners, lower_end
+from commtune.tuner.confirmation.portfolio import find_winners
 from commtune.tuner.search.standings import Standing
 
 #: The most that they may add to the wall time of a run, and to the number of sizes, as shares.
@@ -80,7 +80,7 @@ class SizesBetween:
         least = math.log1p(self.plan.minimum_gain)
         best = find_winners(self.members, sizes)
         return [
-            best[size] if lower_end(self.members[best[size]], size) > least else DEFAULT
+            best[size] if self.members[best[size]].lower_end(size) > least else DEFAULT
             for size in sizes
         ]
 

@@ -27,10 +27,7 @@ from commtune.model.conclusion import Decision
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    after_more_pairs,
-    blocks_to_decide,
     corrected_level,
-    half_width,
     interval_of_ratio,
     judge_interval,
 )
@@ -72,6 +69,40 @@ class Compared:
     median_ratios: Mapping[int, float] = field(default_factory=dict)
     failures: FailedLaunches = field(default_factory=FailedLaunches)
     stopped: str = ""
+
+    def is_settled(self, sizes: Sequence[int]) -> bool:
+        """Whether every size (bytes) has a verdict other than inconclusive."""
+        said = {p.bytes: p.verdict for p in self.points if p.speed == ALL}
+        return all(said.get(size, Verdict.UNDECIDED) is not Verdict.UNDECIDED for size in sizes)
+
+    def stop_reason(
+        self, sizes: Sequence[int], last: Rules, made: int, planned: int, *, is_alone: bool
+    ) -> str:
+        """Returns why the candidate stops: ``decided``, ``futile`` or ``budget``; else empty.
+
+        Args:
+            sizes: the sizes (bytes) at which it is confirmed.
+            last: rules of the last look.
+            made, planned: complete blocks so far, and at the end.
+            is_alone: whether no other candidate could use its runs.
+        """
+        if self.is_settled(sizes):
+            return "decided"
+        if made >= planned:
+            return "budget"
+        overall = {p.bytes: p for p in self.points if p.speed == ALL}
+        if not overall:  # all of its runs failed
+            return "futile" if made >= FEWEST_PAIRS else ""
+        undecided = [p for p in overall.values() if p.verdict is Verdict.UNDECIDED]
+        futile = (_is_futile(self.estimates[p.bytes], last, made, planned) for p in undecided)
+        if len(overall) < len(sizes) or not all(futile):
+            return ""
+        if not any(p.verdict is Verdict.FASTER for p in overall.values()):
+            # A few pairs estimate the noise poorly, so the last candidate goes on.
+            return "" if is_alone else "futile"
+        # As one environment for all sizes, it has to be shown to do no harm at the other sizes.
+        least = 1 - last.tolerance
+        return "" if any(p.gain.low < least <= p.gain.high for p in undecided) else "decided"
 
 
 #: The results of a confirmation, by candidate.
@@ -143,7 +174,7 @@ def compare_candidate(
         estimates[size] = rules.estimate([*parts.values()])
         states = intervals_by_state(parts, estimates[size], rules)
         points += _points(operation, size, [*states], rules)
-    failures = count_failures(blocks, candidate)
+    failures = _count_failures(blocks, candidate)
     if failures.is_worse:
         withheld = {Verdict.FASTER: Verdict.UNDECIDED}
         points = [replace(p, verdict=withheld.get(p.verdict, p.verdict)) for p in points]
@@ -154,7 +185,7 @@ def compare_candidate(
     )
 
 
-def count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
+def _count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
     """Counts the failed launches of a candidate and of the default; lost ones are no failures."""
     both = [(block[candidate], block[DEFAULT]) for block in blocks if candidate in block]
     failed, default_failed = (
@@ -244,70 +275,15 @@ def _contradicts(point: PointEvidence, rules: Rules) -> bool:
     return point.gain.pairs > 1 and point.gain.ratio < 1 - rules.tolerance
 
 
-def is_settled(points: Sequence[PointEvidence], sizes: Sequence[int]) -> bool:
-    """Whether every size (bytes) has a verdict other than inconclusive."""
-    said = {p.bytes: p.verdict for p in points if p.speed == ALL}
-    return all(said.get(size, Verdict.UNDECIDED) is not Verdict.UNDECIDED for size in sizes)
-
-
-@dataclass(frozen=True)
-class ConfirmationProgress:
-    """The progress of a candidate's confirmation.
-
-    Attributes:
-        sizes: the sizes (bytes) at which it is confirmed.
-        last: rules of the last look.
-        made, planned: complete blocks so far, and at the end.
-        is_alone: whether no other candidate could use its runs.
-    """
-
-    sizes: tuple[int, ...]
-    last: Rules
-    made: int
-    planned: int
-    is_alone: bool
-
-
-def stop_reason(
-    estimates: Mapping[int, Estimate | None],
-    points: Sequence[PointEvidence],
-    progress: ConfirmationProgress,
-) -> str:
-    """Returns why a candidate stops: ``decided``, ``futile`` or ``budget``; empty if it doesn't.
-
-    Args:
-        estimates: by size (bytes).
-        points: of this look.
-    """
-    if is_settled(points, progress.sizes):
-        return "decided"
-    if progress.made >= progress.planned:
-        return "budget"
-    overall = {p.bytes: p for p in points if p.speed == ALL}
-    if not overall:  # all of its runs failed
-        return "futile" if progress.made >= FEWEST_PAIRS else ""
-    undecided = [p for p in overall.values() if p.verdict is Verdict.UNDECIDED]
-    missing = len(overall) < len(progress.sizes)
-    if missing or not all(_is_futile(estimates[p.bytes], progress) for p in undecided):
-        return ""
-    if not any(p.verdict is Verdict.FASTER for p in overall.values()):
-        # A few pairs estimate the noise poorly, so the last candidate goes on.
-        return "" if progress.is_alone else "futile"
-    # As one environment for all sizes, it has to be shown to do no harm at the other sizes.
-    least = 1 - progress.last.tolerance
-    return "" if any(p.gain.low < least <= p.gain.high for p in undecided) else "decided"
-
-
-def _is_futile(estimate: Estimate | None, progress: ConfirmationProgress) -> bool:
+def _is_futile(estimate: Estimate | None, rules: Rules, made: int, planned: int) -> bool:
     """Whether the remaining blocks would hardly show a gain at a size.
 
     By predictive power with a flat prior (Spiegelhalter, Freedman & Blackburn 1986).
     """
-    made, planned, rules = progress.made, progress.planned, progress.last
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
-    final = after_more_pairs(estimate, planned / made)
-    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.interval_level)
+    final = estimate.after_more_pairs(planned / made)
+    needed = math.log1p(rules.minimum_gain) + final.half_width(rules.interval_level)
     # The standard deviation of the final mean, given the present one.
     moves = math.sqrt(max(0.0, estimate.error**2 - final.error**2))
     if moves == 0:
@@ -324,5 +300,5 @@ def more_pairs(estimate: Estimate | None, level: float, least: float) -> int | N
     """
     if estimate is None or estimate.pairs < FEWEST_PAIRS:
         return None
-    needed = blocks_to_decide(estimate, level, least)
+    needed = estimate.blocks_to_decide(level, least)
     return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)

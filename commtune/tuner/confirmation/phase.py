@@ -13,25 +13,23 @@ from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, Decision, L
 from commtune.tuner.confirmation.comparison import (
     Compared,
     Comparison,
-    ConfirmationProgress,
     Rules,
     compare_candidate,
-    is_settled,
-    stop_reason,
 )
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
-    GUARD_BLOCKS,
-    MOST_EXTENSION,
     complete_blocks,
     lacks_pairs,
     planned_blocks,
 )
 
-#: The share by which the budget may be overdrawn for a machine state that lacks pairs.
-_OVERDRAFT = 0.2
+#: For a machine state that lacks pairs, up to this many times the planned blocks are made, and the
+#: budget may be overdrawn by this share.
+_MOST_EXTENSION, _OVERDRAFT = 2, 0.2
+#: Blocks of each guard operation; few, as they have to show no harm, not the size of a gain.
+_GUARD_BLOCKS = 10
 
 
 class ConfirmationPhase:
@@ -130,7 +128,7 @@ class ConfirmationPhase:
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the remaining blocks, look by look; returns the comparison and all looks."""
-        timer = self._session.timer(decision.budget_s, Phase.CONFIRM, decision.first_block)
+        timer = Timer(self._runner, decision.budget_s, Phase.CONFIRM, decision.first_block)
         runs = decision.blocks * (len(decision.candidates) + 1)
         timer.shown_s = max(timer.budget_s, runs * self.typical_s())
         workload = self.measured(decision).workload
@@ -178,7 +176,7 @@ class ConfirmationPhase:
             if made + under_way >= due and not (
                 last
                 and not under_way
-                and made < MOST_EXTENSION * due
+                and made < _MOST_EXTENSION * due
                 and timer.left() > -_OVERDRAFT * timer.budget_s
                 and lacks_pairs(blocks, candidates, runner.evidence.speeds())
             ):
@@ -208,9 +206,8 @@ class ConfirmationPhase:
             for candidate, one in reversed(found.items()):
                 mine, end = sizes[candidate], made if last else planned
                 is_alone = len(stopped) == len(still) - 1
-                progress = ConfirmationProgress(mine, final, made, end, is_alone)
-                why = stop_reason(one.estimates, one.points, progress)
-                if why and (not only_settled or is_settled(one.points, mine)):
+                why = one.stop_reason(mine, final, made, end, is_alone=is_alone)
+                if why and (not only_settled or one.is_settled(mine)):
                     stopped[decision.candidates.index(candidate)] = why
                     self._session.add_confirmed(one.points)
             if not last:
@@ -255,10 +252,10 @@ class ConfirmationPhase:
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
         if not recommended:
             return found
-        timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
+        timer = Timer(self._runner, decision.budget_s, Phase.GUARD, decision.first_block)
         for workload in self._launches(decision, recommended):
             self._make_blocks(
-                decision, recommended, Phase.GUARD, workload, GUARD_BLOCKS, timer, last=False
+                decision, recommended, Phase.GUARD, workload, _GUARD_BLOCKS, timer, last=False
             )
         comparisons = len(recommended) * len(self._plan.workload.sizes)
         rules = replace(Rules.of(self._plan, decision, 0), comparisons=comparisons, share=1.0)
@@ -279,7 +276,7 @@ class ConfirmationPhase:
             guard: complete_blocks(self._session.blocks_since(first, phase, guard), recommended)
             for guard in self._plan.guards
         }
-        lacking = [guard for guard in self._plan.guards if made[guard] < GUARD_BLOCKS]
+        lacking = [guard for guard in self._plan.guards if made[guard] < _GUARD_BLOCKS]
         tuned = self._plan.workload
         if not tuned.takes_several:
             return [replace(tuned, operation=guard) for guard in lacking]

@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,8 @@ from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (
     corrected_level,
-    predict_interval,
     session_half_width,
+    t_quantile,
 )
 
 _MOST_CANDIDATES = 6
@@ -56,13 +55,6 @@ _FEWEST_RESIDUALS = 4
 
 _Table = NDArray[np.float64]
 _EVERY = slice(None)
-
-
-class Portfolio(NamedTuple):
-    """The candidates for confirmation, and how many of the runs ablation may have before it."""
-
-    standings: list[Standing]
-    ablation_runs: int
 
 
 def measure_pair_noise(
@@ -105,17 +97,18 @@ class Prospects:
     weights: Mapping[int, float]
     spread: Mapping[int, float]
 
-    def choose(self, runs: int) -> Portfolio:
+    def choose(self, runs: int) -> tuple[list[Standing], int]:
         """Chooses candidates for an ablation and a confirmation of a number of runs together.
 
         If nothing promises a gain, the one that comes closest, to state how little it gains.
+        Returns also how many of the runs ablation may have.
         """
         if not self.standings:
-            return Portfolio([], 0)
+            return [], 0
         closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
         chosen = self._best(runs)[1] or closest
         ablation_runs = self._count_ablation_runs(chosen, runs)
-        return Portfolio([self.standings[index] for index in chosen], ablation_runs)
+        return [self.standings[index] for index in chosen], ablation_runs
 
     def choose_further(self, count: int, runs: int) -> list[Standing]:
         """Returns those after the first ``count`` standings that are worth confirming as well.
@@ -231,7 +224,9 @@ class Prospects:
             blocks=blocks, error_share=error_share(0), look_shares=CONFIRMATION_SHARES
         ).shares[-1]
         level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
-        error, reach = predict_interval(blocks, level)
+        # Standard error and half width of an interval, in standard deviations of a pair.
+        error = 1 / math.sqrt(blocks)
+        reach = error * t_quantile((1 + level) / 2, blocks - 1)
         between = session_half_width(plan.session_spread) * mean
         needed = math.log1p(plan.minimum_gain) + np.hypot(reach * pair, between)
         chance = ndtr((mean - needed) / np.hypot(doubt, error * pair))
@@ -249,16 +244,11 @@ class Prospects:
         return np.array([[one.error[size] for size in self.weights] for one in self.standings])
 
 
-def lower_end(standing: Standing, size: int) -> float:
-    """Returns the log speedup at a size (bytes), less one standard error."""
-    return standing.mean[size] - standing.error[size]
-
-
 def find_winners(
     members: Mapping[Configuration, Standing], sizes: Sequence[int]
 ) -> dict[int, Configuration]:
     """Finds by size (bytes) the candidate with the highest lower end."""
-    return {size: max(members, key=lambda one: lower_end(members[one], size)) for size in sizes}
+    return {size: max(members, key=lambda one: members[one].lower_end(size)) for size in sizes}
 
 
 def assign_sizes(

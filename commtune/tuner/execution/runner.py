@@ -17,7 +17,6 @@ from commtune.errors import (
     CommtuneError,
     DatabaseFault,
     EnvironmentFault,
-    UserError,
 )
 from commtune.interrupts import Interrupts, is_time_nearly_over
 from commtune.model import (
@@ -370,8 +369,6 @@ class Runner:
         workload: Workload | None = None,
         trial: int | None = None,
     ) -> RunRequest:
-        if trial is None and configuration not in self.trials:
-            raise UserError(f"no trial for {configuration}")
         return RunRequest(
             run_id=uuid.uuid4().hex,
             configuration=configuration,

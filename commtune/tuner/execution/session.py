@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from commtune.campaign.plan import Plan
 from commtune.model import (
+    DEFAULT,
     Configuration,
     Execution,
     Operation,
@@ -21,7 +22,7 @@ from commtune.model import (
 )
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
-from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
+from commtune.tuner.statistics.blocks import Blocks, balanced_order, whole_blocks
 from commtune.tuner.statistics.evidence import is_disturbed, select_operation
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -88,10 +89,6 @@ class Session:
     reruns: int = 0
     _reruns_of_place: Counter[tuple[int, int]] = field(default_factory=Counter)
 
-    def timer(self, budget_s: float, phase: Phase, since: int = 0) -> Timer:
-        """Makes the timer of a phase, which includes earlier sessions."""
-        return Timer(self.runner, budget_s, phase, since)
-
     @property
     def width(self) -> int:
         """The number of blocks that can be under way at the same time."""
@@ -99,7 +96,8 @@ class Session:
 
     def order_block(self, candidates: Sequence[Configuration]) -> list[Configuration]:
         """Returns the order of the default and the candidates in the next block."""
-        return block_order(candidates, self.runner.order_seed, self.runner.blocks)
+        both = [DEFAULT, *candidates]
+        return balanced_order(both, self.runner.order_seed, self.runner.blocks)
 
     def blocks_since(self, first: int, phase: Phase, operation: Operation | None = None) -> Blocks:
         """Returns whole blocks of a phase from a number on, by default of the tuned operation."""

@@ -39,7 +39,6 @@ from commtune.tuner.outcome.ranges import (
     trade_off,
 )
 from commtune.tuner.statistics.evidence import Cell, Evidence, cell_times, is_disturbed
-from commtune.tuner.statistics.intervals import blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.power import detectable_gain
 
@@ -87,13 +86,13 @@ def draw_conclusion(
             interval=_INTERVALS[plan.estimand],
         ),
         budget={name: getattr(plan.budget, name) for name in BUDGETS.values()},
-        spent=time_spent(evidence),
-        noise=default_noise(evidence),
+        spent=_time_spent(evidence),
+        noise=_default_noise(evidence),
         confirmed=_confirmed(decision, comparison, rules),
         ablations=decision.ablations,
         answers=_answers(plan, comparison),
         detectable=detectable,
-        more=more_runs(decision, comparison, rules, run_s),
+        more=_more_runs(decision, comparison, rules, run_s),
         not_followed=tuple(
             NotFollowed(e.configuration, str(e.followed), e.why)
             for e in executions
@@ -103,7 +102,7 @@ def draw_conclusion(
     )
 
 
-def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
+def _time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
     """Sums runs and wall seconds by phase; counts failed, lost and disturbed runs."""
     by_phase: defaultdict[str, list[Run]] = defaultdict(list)
     for run in evidence.runs:
@@ -122,7 +121,7 @@ def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
     }
 
 
-def default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
+def _default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
     """Measures how much runs of the default differ, by size and machine state."""
     speeds = evidence.speeds()
     found: defaultdict[Cell, list[tuple[float, float]]] = defaultdict(list)
@@ -243,7 +242,7 @@ def detectable_gains(
     return {size: gain for size, gain in gains.items() if gain < UNINFORMATIVE_GAIN}
 
 
-def more_runs(
+def _more_runs(
     decision: Decision, comparison: Comparison, rules: Rules, run_s: float
 ) -> FurtherRuns | None:
     """Estimates the runs of a further confirmation that decides the size nearest to a gain.
@@ -266,7 +265,7 @@ def more_runs(
         if point.bytes in faster or gain.high - 1 > UNINFORMATIVE_GAIN:
             continue
         if gain.ratio > 1 + rules.minimum_gain:
-            pairs = blocks_to_decide(estimate, level, rules.minimum_gain)
+            pairs = estimate.blocks_to_decide(level, rules.minimum_gain)
             made = decision.made(decision.candidates.index(candidate))
             blocks = pairs * made / estimate.pairs
             if math.isfinite(blocks):

@@ -35,7 +35,6 @@ from commtune.tuner.outcome.ranges import (
 )
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    blocks_to_decide,
     corrected_level,
     t_quantile,
 )
@@ -75,9 +74,9 @@ class ProfileMaker:
         kept = find_ranges(self.plan, self.comparison)
         sizes = [size for part in kept if part.configuration.is_default for size in part.sizes]
         found = []
-        for part in find_likely_ranges(sizes, self.plan, self.comparison):
+        for part in _find_likely_ranges(sizes, self.plan, self.comparison):
             made = self._make(part)
-            likely = describe_likely_gains(part.sizes, self.plan, self.comparison)
+            likely = _describe_likely_gains(part.sizes, self.plan, self.comparison)
             note = "; ".join(said for said in (likely, made.note) if said)
             name = f"{made.name}-likely"
             found.append(replace(made, name=name, verdict=Verdict.LIKELY, note=note))
@@ -117,11 +116,11 @@ class ProfileMaker:
         unproven = ", ".join(made.unproven_variables)
         contribution = f"not shown to contribute: {unproven}" if unproven else ""
         compared = comparison[configuration]
-        slow = describe_slow_runs(compared.tails, part.sizes)
-        mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
-        failed = describe_failures(compared.failures)
-        suspect = describe_suspect_speedups(points, part.sizes)
-        slower = describe_slower_medians(compared.median_ratios, part.sizes)
+        slow = _describe_slow_runs(compared.tails, part.sizes)
+        mean = _describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
+        failed = _describe_failures(compared.failures)
+        suspect = _describe_suspect_speedups(points, part.sizes)
+        slower = _describe_slower_medians(compared.median_ratios, part.sizes)
         said = (suspect, mean, slower, failed, slow, contribution)
         return replace(made, note="; ".join(filter(None, said)))
 
@@ -187,10 +186,10 @@ def _note(
     """Describes likely gains, and those not ruled out, where the default stays."""
     if not part.configuration.is_default:
         return ""
-    likely = describe_likely_gains(part.sizes, plan, comparison)
+    likely = _describe_likely_gains(part.sizes, plan, comparison)
     hidden = describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
     failing = [
-        f"{configuration} is not recommended: {describe_failures(one.failures)}"
+        f"{configuration} is not recommended: {_describe_failures(one.failures)}"
         for configuration, one in comparison.items()
         if one.failures.is_worse
     ]
@@ -209,7 +208,7 @@ def _conditions(plan: Plan) -> Conditions:
 _SUSPECT = 100.0
 
 
-def describe_suspect_speedups(points: Sequence[PointEvidence], sizes: Collection[int]) -> str:
+def _describe_suspect_speedups(points: Sequence[PointEvidence], sizes: Collection[int]) -> str:
     """Describes speedups that are more likely a fault of the benchmark; empty without any.
 
     Args:
@@ -222,14 +221,14 @@ def describe_suspect_speedups(points: Sequence[PointEvidence], sizes: Collection
     return f"{_SUSPECT:.0f}x or more at {at}: see whether the benchmark still does its work"
 
 
-def describe_failures(found: FailedLaunches) -> str:
+def _describe_failures(found: FailedLaunches) -> str:
     """Describes failed launches; empty if there are no more than the default's."""
     if found.failed <= found.default_failed:
         return ""
     return f"{found.failed} of {found.launches} launches failed (default: {found.default_failed})"
 
 
-def describe_slower_medians(medians: Mapping[int, float], sizes: Collection[int]) -> str:
+def _describe_slower_medians(medians: Mapping[int, float], sizes: Collection[int]) -> str:
     """Says where operations are slower in the middle, though their 95th percentile is shorter.
 
     Args:
@@ -245,7 +244,7 @@ def describe_slower_medians(medians: Mapping[int, float], sizes: Collection[int]
     return f"medians are longer at {at}: {worst}"
 
 
-def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:
+def _describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:
     """Describes the slow runs at the worst size; empty if no size has more than the default.
 
     Args:
@@ -264,7 +263,7 @@ def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str
     )
 
 
-def describe_unmet_runs(points: Sequence[PointEvidence]) -> str:
+def _describe_unmet_runs(points: Sequence[PointEvidence]) -> str:
     """Says that speedups are about mean times, and how frequent slow runs may be that none met.
 
     Args:
@@ -285,7 +284,7 @@ _LIKELY = 0.95
 _MOST_TOLD = 3
 
 
-def describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> str:
+def _describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> str:
     """Describes the largest speedups that are likely at some sizes (bytes); empty without any."""
     found = sorted(_find_likely(sizes, plan, comparison), key=lambda one: -one[0].gain.ratio)
     said: dict[Configuration, list[str]] = {}
@@ -297,7 +296,7 @@ def describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparis
     return f"likely, not proven: {'; '.join(parts)}{more}" if found else ""
 
 
-def find_likely_ranges(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> list[Range]:
+def _find_likely_ranges(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> list[Range]:
     """Finds ranges of sizes with a likely speedup; each size has the configuration with most.
 
     Args:
@@ -326,7 +325,7 @@ def _find_likely(
     for configuration, point, estimate in list_open_points(comparison, plan.minimum_gain):
         is_open = point.bytes in sizes and not point.gain.is_too_noisy
         if is_open and _is_likely(estimate, plan.minimum_gain):
-            pairs = blocks_to_decide(estimate, level, plan.minimum_gain)
+            pairs = estimate.blocks_to_decide(level, plan.minimum_gain)
             yield point, configuration, 2 * pairs
 
 

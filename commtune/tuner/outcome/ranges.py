@@ -61,7 +61,7 @@ def find_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
     (dynamic programming).
     """
     sizes = sorted(plan.workload.sizes)
-    good = [find_good(size, comparison) for size in sizes]
+    good = [_find_good(size, comparison) for size in sizes]
     # For the sizes up to each: the number of ranges, minus their log gain, the ranges.
     best: list[tuple[int, float, list[Range]]] = [(0, 0.0, [])]
     for end in range(1, len(sizes) + 1):
@@ -121,11 +121,11 @@ def _is_neutral(
 ) -> bool:
     """Whether a configuration is shown neither harmful nor slower at a size without a gain."""
     point = overall_of(comparison, configuration).get(size)
-    harmless = is_unharmed(configuration, (size,), comparison, plan.tolerance)
+    harmless = _is_unharmed(configuration, (size,), comparison, plan.tolerance)
     return harmless and point is not None and point.gain.high >= 1
 
 
-def is_unharmed(
+def _is_unharmed(
     configuration: Configuration, sizes: Sequence[int], comparison: Comparison, tolerance: float
 ) -> bool:
     """Whether a configuration is shown to be no slower than the tolerance at each of some sizes.
@@ -145,7 +145,7 @@ def is_unharmed(
     )
 
 
-def find_good(size: int, comparison: Comparison) -> set[Configuration]:
+def _find_good(size: int, comparison: Comparison) -> set[Configuration]:
     """Finds the configurations that are faster at a size and within 2 % of the best one there.
 
     Only the default if none is faster.
@@ -173,28 +173,24 @@ def best_single(plan: Plan, comparison: Comparison) -> Configuration | None:
     for configuration in comparison:
         sound = overall_of(comparison, configuration)
         measured = sound.keys() == set(plan.workload.sizes)
-        unharmed = is_unharmed(configuration, tuple(sound), comparison, plan.tolerance)
+        unharmed = _is_unharmed(configuration, tuple(sound), comparison, plan.tolerance)
         faster = any(p.verdict is Verdict.FASTER for p in sound.values())
-        gain = mean_gain(sound, plan.messages)
+        ratios = {size: point.gain.ratio for size, point in sound.items()}
+        default_s = {size: point.default_s for size, point in sound.items()}
+        gain = _mean_gain(ratios, default_s, plan.messages)
         if measured and unharmed and faster and gain > 0:
             found[configuration] = gain
     return _smallest(found) if found else None
 
 
-def mean_gain(points: Mapping[int, PointEvidence], messages: Mapping[int, float]) -> float:
-    """The logarithm of the gain over several sizes together.
+def _mean_gain(
+    ratios: Mapping[int, float], default_s: Mapping[int, float], messages: Mapping[int, float]
+) -> float:
+    """Returns the logarithm of the gain over several sizes together.
 
     Without a histogram of messages, the mean over sizes; with one, the ratio of the times that
     all its messages take, each as long as the nearest measured size (by ratio) takes per byte.
     """
-    ratios = {size: point.gain.ratio for size, point in points.items()}
-    default_s = {size: point.default_s for size, point in points.items()}
-    return _mean_gain(ratios, default_s, messages)
-
-
-def _mean_gain(
-    ratios: Mapping[int, float], default_s: Mapping[int, float], messages: Mapping[int, float]
-) -> float:
     if not ratios:
         return 0.0
     if not messages:

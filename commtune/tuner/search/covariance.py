@@ -44,7 +44,7 @@ _WEIGHT_PENALTY = 0.3
 
 
 @dataclass(frozen=True)
-class Similarity:
+class _Similarity:
     """The similarity between two lists of configurations, whatever the hyperparameters.
 
     Attributes:
@@ -69,7 +69,7 @@ class Observed:
     """
 
     rows: Rows
-    similarity: Similarity
+    similarity: _Similarity
     means: Matrix
     share: Matrix
     noise: Matrix
@@ -98,19 +98,19 @@ class Covariance:
         self._least = np.array([*_LEAST, *[_LEAST_WEIGHT] * len(counts)])
         self._most = np.array([*_MOST, *[_MOST_WEIGHT] * len(counts)])
 
-    def compare_rows(self, one: Rows, other: Rows) -> Similarity:
+    def compare_rows(self, one: Rows, other: Rows) -> _Similarity:
         """Compares the configurations of two lists of rows."""
         left, right = self._indicators(one), self._indicators(other)
         common = left @ right.T
         is_set = np.outer(one.any(axis=1), np.ones(len(other), dtype=bool))
         own: Matrix = (is_set & (common == one.shape[1])).astype(np.float64)
-        return Similarity(left @ self._value_similarity, right.T, own)
+        return _Similarity(left @ self._value_similarity, right.T, own)
 
     def _indicators(self, rows: Rows) -> Matrix:
         found: Matrix = (rows[:, self._owner] == self._place).astype(np.float64)
         return found
 
-    def between_rows(self, similarity: Similarity) -> Matrix:
+    def between_rows(self, similarity: _Similarity) -> Matrix:
         """Returns the covariance between the configurations of two lists of rows."""
         weights = self.values[_WEIGHTS:][self._owner]
         return self._sum((similarity.left * weights) @ similarity.right, similarity.own)
@@ -155,7 +155,7 @@ class Covariance:
         self.values[place] = before
         return found.log_likelihood - now.log_likelihood
 
-    def _factors(self, similarity: Similarity, n: int, weight: float) -> tuple[Matrix, Matrix]:
+    def _factors(self, similarity: _Similarity, n: int, weight: float) -> tuple[Matrix, Matrix]:
         """Factorizes the covariance between configurations that a parameter's weight adds."""
         mine = self._owner == n
         return self.values[_SCALE] * weight * similarity.left[:, mine], similarity.right[mine]

@@ -36,13 +36,11 @@ def expected_improvement(
     return found
 
 
-def best_of_others(mean: Matrix) -> Matrix:
+def _best_of_others(mean: Matrix) -> Matrix:
     """Returns, for each row, the largest value of all other rows in each column."""
-    order = np.argsort(-mean, axis=0)
-    columns = np.arange(mean.shape[1])
-    first, second = mean[order[0], columns], mean[order[min(1, len(mean) - 1)], columns]
-    is_first = np.arange(len(mean))[:, None] == order[0][None, :]
-    found: Matrix = np.where(is_first, second, first)
+    ordered = np.sort(mean, axis=0)
+    best, second = ordered[-1], ordered[-2:][0]  # the same where there is one row
+    found: Matrix = np.where(mean == best, second, best)
     return found
 
 
@@ -75,7 +73,7 @@ def rank_reruns(
     """
     known = [DEFAULT, *model.fitted]
     mean, error = model.predict(model.encoding.rows(known))
-    value = expected_improvement(mean, error, model.noise, best_of_others(mean), weights)
+    value = expected_improvement(mean, error, model.noise, _best_of_others(mean), weights)
     found = [
         (configuration, worth)
         for configuration, worth in zip(known, value.tolist(), strict=True)

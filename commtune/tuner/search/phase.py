@@ -15,7 +15,7 @@ from commtune.formatting import format_count
 from commtune.model import DEFAULT, Configuration, Origin, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.machine_faults import blames_machine
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search import pooling
 from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
 from commtune.tuner.search.model import TableModel
@@ -93,7 +93,7 @@ class SearchPhase:
     def run(self) -> None:
         """Spends the rest of the search's budget."""
         budget_s = self._plan.budget.search_s
-        self._timer = self._session.timer(budget_s, Phase.SEARCH)
+        self._timer = Timer(self._runner, budget_s, Phase.SEARCH)
         self._first_defaults()
         self.load_search()
         if self._session.is_oversubscribed():

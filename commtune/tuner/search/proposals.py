@@ -24,7 +24,7 @@ Item = tuple[str, str | None]
 
 
 @dataclass
-class Failures:
+class _Failures:
     """Failed assignments, and the values that are set aside for them.
 
     A value is set aside if two failed assignments share it and no working one has it. Another
@@ -106,7 +106,7 @@ class Search:
     ) -> None:
         self.space = model.encoding.space
         self.model = model
-        self.failures = Failures()
+        self.failures = _Failures()
         self._strategy = strategy
         self._known: set[Configuration] = {DEFAULT}
         self._first = list(first)

@@ -37,10 +37,10 @@ def list_smaller_variants(model: TableModel) -> list[Configuration]:
         good = np.flatnonzero(mean[:, size] >= least[size])
         sizes_of[min(good.tolist(), key=lambda n: (lengths[n], -mean[n, size]))].append(size)
     large = [(model.fitted[n], sizes) for n, sizes in sizes_of.items() if lengths[n] > 1]
-    return list(dict.fromkeys(halve_configuration(model, one, sizes) for one, sizes in large))
+    return list(dict.fromkeys(_halve_configuration(model, one, sizes) for one, sizes in large))
 
 
-def halve_configuration(
+def _halve_configuration(
     model: TableModel, large: Configuration, sizes: Sequence[int]
 ) -> Configuration:
     """Drops variables as long as the model expects half of the speedup to stay at some sizes.

@@ -22,7 +22,7 @@ _FEWEST_OF_DEFAULT = 3
 
 #: A run's log speedup over the default at each size of the campaign; NaN where not comparable.
 Speedups = Matrix
-Table = NDArray[Any]
+_Table = NDArray[Any]
 _Cell = tuple[int, int]
 
 
@@ -38,6 +38,10 @@ class Standing:
     configuration: Configuration
     mean: Mapping[int, float]
     error: Mapping[int, float]
+
+    def lower_end(self, size: int) -> float:
+        """Returns the log speedup at a size (bytes), less one standard error."""
+        return self.mean[size] - self.error[size]
 
 
 class SpeedupReader:
@@ -93,11 +97,11 @@ class SpeedupReader:
         found: Speedups = gains[0]
         return found
 
-    def _best_of(self, gains: Matrix, state: Table, known: float) -> float:
+    def _best_of(self, gains: Matrix, state: _Table, known: float) -> float:
         is_enough = self._is_enough[state, np.arange(len(self._sizes))]
         return float(np.fmax.reduce(gains[is_enough], initial=known))
 
-    def _read_times(self, times: SizeTimes, runs: int) -> tuple[Table, Table]:
+    def _read_times(self, times: SizeTimes, runs: int) -> tuple[_Table, _Table]:
         """Returns times (seconds; NaN for none that counts) and machine states, runs x sizes."""
         size = np.array(times.bytes)
         column = np.searchsorted(self._sizes, size).clip(max=len(self._sizes) - 1)
@@ -109,7 +113,7 @@ class SpeedupReader:
         time_s[places], states[places] = np.array(times.time_s)[known], state[known]
         return time_s, states
 
-    def _gains(self, time_s: Table, state: Table) -> Matrix:
+    def _gains(self, time_s: _Table, state: _Table) -> Matrix:
         cells = state, np.arange(len(self._sizes))
         gains: Matrix = np.log(self.default_s[cells] / time_s)
         if self._estimand is Estimand.MEAN:
@@ -118,14 +122,14 @@ class SpeedupReader:
         return gains
 
 
-def _list_cells(values: Table, state: Table, shape: _Cell) -> Iterator[tuple[_Cell, Matrix]]:
+def _list_cells(values: _Table, state: _Table, shape: _Cell) -> Iterator[tuple[_Cell, Matrix]]:
     """Yields the values (not NaN) of each machine state and size."""
     for one, size in np.ndindex(shape):
         known = (state[:, size] == one) & ~np.isnan(values[:, size])
         yield (one, size), values[known, size]
 
 
-def _scale_states(gains: Matrix, state: Table, shape: _Cell) -> Matrix:
+def _scale_states(gains: Matrix, state: _Table, shape: _Cell) -> Matrix:
     """Returns factors that scale the gains of each machine state to the mean over states.
 
     A setting may gain 1.4x in one state and 2.9x in another. Without this, the state that a run

@@ -22,20 +22,11 @@ _MOST_BLOCKS = 400
 FEWEST_BLOCKS = FEWEST_PAIRS + 2
 #: A machine state with this share of the measurements needs enough pairs.
 _OFTEN = 0.15
-#: Up to this many times the planned blocks are made for a state that lacks pairs.
-MOST_EXTENSION = 2
-#: Blocks of each guard operation; few, as they have to show no harm, not the size of a gain.
-GUARD_BLOCKS = 10
 
 #: Runs by configuration, block by block.
 Blocks = Sequence[Mapping[Configuration, Run]]
 #: The key of a run in its block: its configuration, or the arm of a comparison.
 _Side = TypeVar("_Side")
-
-
-def block_order(candidates: Sequence[Configuration], seed: str, block: int) -> list[Configuration]:
-    """Returns the order of the default and the candidates in a block."""
-    return balanced_order([DEFAULT, *candidates], seed, block)
 
 
 def balanced_order(sides: Sequence[_Side], seed: object, block: int) -> list[_Side]:

@@ -141,13 +141,13 @@ def number_states(states: MachineStates, times: SizeTimes) -> NDArray[np.intp]:
 
 #: A run is disturbed if others used more than this share of the cores' time, and more seconds of
 #: each core than the error of the kernel's counters, which count ticks of 10 ms.
-DISTURBED, _COUNTABLE_S = 0.1, 0.025
+_DISTURBED, _COUNTABLE_S = 0.1, 0.025
 
 
 def is_disturbed(run: Run) -> bool:
     """Whether background load disturbed a run."""
     load = run.other_load or 0.0
-    return load > DISTURBED and load * run.wall_s > _COUNTABLE_S
+    return load > _DISTURBED and load * run.wall_s > _COUNTABLE_S
 
 
 def never_works(runs: Sequence[Run]) -> bool:
@@ -165,13 +165,3 @@ def cell_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.time_s for m in run.measurements
     }
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
-
-
-def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
-    """Lists the times (seconds) of the default's runs by size (bytes), in all states."""
-    found: defaultdict[int, list[float]] = defaultdict(list)
-    for run in runs:
-        if run.configuration.is_default:
-            for measured in run.measurements:
-                found[measured.bytes].append(measured.time_s)
-    return dict(found)

@@ -68,6 +68,36 @@ class Estimate:
         """The half width of a 95 % interval for the variation between sessions alone."""
         return session_half_width(self.spread) * abs(self.mean)
 
+    def half_width(self, level: float) -> float:
+        """Returns the half width of the interval of the log ratio."""
+        within = t_quantile((1 + level) / 2, self.freedom) * self.error
+        return math.hypot(within, self.between_sessions, self.rounding)
+
+    def after_more_pairs(self, times: float) -> Estimate:
+        """Predicts the estimate with ``times`` as many pairs: the same mean, a smaller error."""
+        pairs = int(self.pairs * times)
+        freedom = self.freedom * (pairs - 1) / (self.pairs - 1)
+        return replace(self, error=self.error / math.sqrt(times), freedom=freedom, pairs=pairs)
+
+    def blocks_to_decide(self, level: float, minimum_gain: float) -> float:
+        """Returns how many pairs would show a gain, or none, in 9 of 10 cases if this held.
+
+        Infinite where no number would.
+        """
+        above = self.mean - math.log1p(minimum_gain)
+        distance, share = abs(above), session_half_width(self.spread)
+        room = distance**2 - self.between_sessions**2 - self.rounding**2
+        if room <= 0:
+            return math.inf
+        quantile = t_quantile((1 + level) / 2, max(30.0, self.freedom))
+        margin = t_quantile(0.9, 1e6)
+        # The error at which half width and margin, which both grow with it, fill the distance. A
+        # mean that is nearer by the margin varies less between sessions.
+        near = margin * (distance - math.copysign(share**2, above) * self.mean)
+        root = math.sqrt(near**2 + (quantile**2 - (1 - share**2) * margin**2) * room)
+        error = room / (near + root)
+        return max(self.pairs, self.pairs * (self.error / error) ** 2)
+
 
 def session_half_width(spread: float) -> float:
     """Returns the half width of a 95 % interval for a standard deviation between sessions."""
@@ -212,13 +242,6 @@ def _count_trimmed(pairs: int) -> int:
     return max(0, min(pairs // 5, (pairs - 7) // 3))
 
 
-def after_more_pairs(found: Estimate, times: float) -> Estimate:
-    """Predicts an estimate with ``times`` as many pairs: the same mean, a smaller error."""
-    pairs = int(found.pairs * times)
-    freedom = found.freedom * (pairs - 1) / (found.pairs - 1)
-    return replace(found, error=found.error / math.sqrt(times), freedom=freedom, pairs=pairs)
-
-
 def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
     """Averages the estimates of strata, weighted by their shares of the pairs.
 
@@ -237,12 +260,6 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
     return Estimate(mean, math.sqrt(variance), freedom, total)
 
 
-def half_width(found: Estimate, level: float) -> float:
-    """Returns the half width of the interval of a log ratio."""
-    within = t_quantile((1 + level) / 2, found.freedom) * found.error
-    return math.hypot(within, found.between_sessions, found.rounding)
-
-
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, freedom: float) -> float:
     from scipy.special import stdtrit  # 0.1 s to import; only a tuning process needs it
@@ -259,7 +276,7 @@ def interval_of_ratio(found: Estimate | None, level: float, pairs: int | None = 
     """
     if found is None:
         return Interval(ratio=1.0, low=0.0, high=math.inf, pairs=pairs or 0)
-    half = half_width(found, level)
+    half = found.half_width(level)
     # A level of almost 1 with two pairs is wider than a float can hold.
     low, high = math.exp(max(found.mean - half, -700)), math.exp(min(found.mean + half, 700))
     return Interval(ratio=math.exp(found.mean), low=low, high=high, pairs=found.pairs)
@@ -272,29 +289,3 @@ def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
     if gain.low > 1 + minimum_gain:
         return Verdict.UNDECIDED if gain.is_too_noisy else Verdict.FASTER
     return Verdict.DEFAULT if gain.high < 1 + minimum_gain else Verdict.UNDECIDED
-
-
-def predict_interval(pairs: int, level: float) -> tuple[float, float]:
-    """Predicts standard error and half width of an interval, in standard deviations of a pair."""
-    error = 1 / math.sqrt(pairs)
-    return error, error * t_quantile((1 + level) / 2, pairs - 1)
-
-
-def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> float:
-    """Returns how many pairs would show a gain, or none, in 9 of 10 cases if the estimate held.
-
-    Infinite where no number would.
-    """
-    above = found.mean - math.log1p(minimum_gain)
-    distance, share = abs(above), session_half_width(found.spread)
-    room = distance**2 - found.between_sessions**2 - found.rounding**2
-    if room <= 0:
-        return math.inf
-    quantile = t_quantile((1 + level) / 2, max(30.0, found.freedom))
-    margin = t_quantile(0.9, 1e6)
-    # The error at which half width and margin, which both grow with it, fill the distance. A mean
-    # that is nearer by the margin varies less between sessions.
-    near = margin * (distance - math.copysign(share**2, above) * found.mean)
-    root = math.sqrt(near**2 + (quantile**2 - (1 - share**2) * margin**2) * room)
-    error = room / (near + root)
-    return max(found.pairs, found.pairs * (found.error / error) ** 2)

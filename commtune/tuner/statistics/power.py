@@ -17,7 +17,6 @@ from statistics import fmean, median
 
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    after_more_pairs,
     combine_strata,
     estimate_ratio,
     session_half_width,
@@ -68,7 +67,7 @@ def detectable_gain(
         widened = _widen_narrowest(half_widths, found.pairs)
         most = base + _find_multiple(lacking, widened) * _half_width(found, level)
     else:
-        final = after_more_pairs(found, times)
+        final = found.after_more_pairs(times)
         quantile = t_quantile((1 + level) / 2, final.freedom)
         reach = _errors_needed(quantile, found.freedom, final.freedom, _POWER)
         most = _least_mean(_half_width(final, level), least, found.spread)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from commtune.errors import UserError
 from commtune.model import (
@@ -142,19 +143,13 @@ class SizeVerification:
 
 def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Interval:
     """Returns the weighted geometric mean of (weight, interval), end by end."""
-    return Interval(
-        ratio=_mean([(weight, gain.ratio) for weight, gain in gains]),
-        low=_mean([(weight, gain.low) for weight, gain in gains]),
-        high=_mean([(weight, gain.high) for weight, gain in gains]),
-        pairs=pairs,
+    weights = [weight for weight, _ in gains]
+    ends = zip(*((gain.ratio, gain.low, gain.high) for _, gain in gains), strict=True)
+    # A lower end is 0 with too few pairs.
+    ratio, low, high = (
+        math.exp(fmean(map(math.log, values), weights)) if all(values) else 0.0 for values in ends
     )
-
-
-def _mean(values: Sequence[tuple[float, float]]) -> float:
-    total = math.fsum(weight for weight, _ in values)
-    if any(value == 0 for _, value in values):  # the lower end of too few pairs
-        return 0.0
-    return math.exp(math.fsum(weight * math.log(value) for weight, value in values) / total)
+    return Interval(ratio, low, high, pairs)
 
 
 def _judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> VerificationVerdict:

@@ -22,7 +22,7 @@ from commtune.tuner.confirmation.comparison import Rules, intervals_by_state
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.ports import Benchmark, Reporter
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.evidence import never_works
@@ -114,7 +114,7 @@ class PairwiseComparison:
             plan, 0, self.benchmark, self.store, clock=self.clock, default_may_fail=True
         )
         self._session = Session(plan, self._runner, self.reporter)
-        self._timer = self._session.timer(self.time_s, model.Phase.COMPARE)
+        self._timer = Timer(self._runner, self.time_s, model.Phase.COMPARE)
 
     def run(self) -> PairwiseResult:
         """Makes blocks until the time is over, or a side has shown that it does not work.

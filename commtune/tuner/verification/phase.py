@@ -25,7 +25,7 @@ from commtune.model import (
 from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Compared, Rules
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
-from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
     Blocks,
@@ -109,7 +109,7 @@ class VerifyPhase:
         self._known = known
         self._first_block = self._runner.blocks
         # Only this session counts: an earlier verification had its own time.
-        self._timer = session.timer(time_s, Phase.VERIFY, since=self._first_block)
+        self._timer = Timer(self._runner, time_s, Phase.VERIFY, since=self._first_block)
         self._decision = Decision(
             candidates=(claim.configuration,),
             blocks=planned_blocks(time_s, 2 * self.run_s()),

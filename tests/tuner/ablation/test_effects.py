@@ -13,7 +13,7 @@ SIZES = tuple(8**power for power in range(8))
 def effects(*means: float) -> Effects:
     """By size, each from eight blocks."""
     found = (Estimate(mean, error=0.03, freedom=7, pairs=8) for mean in means)
-    return dict(zip(SIZES, found, strict=True))
+    return Effects(zip(SIZES, found, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from made_up_runs import FAST_S, SLOW_S, block, plan_of, sizes
 from commtune.model import DEFAULT, Configuration, Outcome
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
-    block_order,
+    balanced_order,
     complete_blocks,
     lacks_pairs,
     planned_blocks,
@@ -138,9 +138,9 @@ def test_pairs_of_all_machine_states_are_one_where_no_state_has_enough_of_them()
 
 
 def test_the_order_of_a_block_is_shuffled_and_can_be_made_again() -> None:
-    orders = [block_order([A, B], "1", number) for number in range(200)]
+    orders = [balanced_order([DEFAULT, A, B], "1", number) for number in range(200)]
     assert all(sorted(map(str, o)) == sorted(map(str, (DEFAULT, A, B))) for o in orders)
-    assert orders == [block_order([A, B], "1", number) for number in range(200)]
+    assert orders == [balanced_order([DEFAULT, A, B], "1", number) for number in range(200)]
     first = sum(order[0].is_default for order in orders)
     # A third of 200, within four standard deviations.
     assert 40 <= first <= 94
@@ -158,7 +158,7 @@ def test_of_four_blocks_each_side_leads_in_two_also_after_another_has_left() -> 
 
 
 def _leads(candidate: Configuration, candidates: Sequence[Configuration], block: int) -> bool:
-    order = block_order(candidates, "1", block)
+    order = balanced_order([DEFAULT, *candidates], "1", block)
     return order.index(candidate) < order.index(DEFAULT)
 
 

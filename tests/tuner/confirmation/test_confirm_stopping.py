@@ -12,13 +12,12 @@ from made_up_runs import point
 
 from commtune.model import FEWEST_PAIRS, Interval, Outcome, PointEvidence
 from commtune.tuner.confirmation.comparison import (
-    ConfirmationProgress,
+    Compared,
     Rules,
     more_pairs,
-    stop_reason,
 )
 from commtune.tuner.statistics.blocks import lacks_pairs
-from commtune.tuner.statistics.intervals import Estimate, half_width
+from commtune.tuner.statistics.intervals import Estimate
 
 
 def state(
@@ -26,7 +25,7 @@ def state(
 ) -> tuple[dict[int, Estimate | None], list[PointEvidence]]:
     """An estimate at one size, and the point that comes of it."""
     found = Estimate(mean, error, max(1.0, 0.6 * pairs - 1), pairs)
-    half = half_width(found, rules.interval_level)
+    half = found.half_width(rules.interval_level)
     low, high = math.exp(max(mean - half, -700)), math.exp(min(mean + half, 700))
     return {SIZE: found}, [point(SIZE, math.exp(mean), low, high, pairs=pairs)]
 
@@ -42,8 +41,8 @@ def stop(
 ) -> str:
     """Why a candidate ends, with as many blocks; all sizes are those of its points."""
     measured = sizes or tuple(sorted({p.bytes for p in points})) or (SIZE,)
-    course = ConfirmationProgress(measured, RULES, made, planned, is_alone)
-    return stop_reason(estimates, points, course)
+    compared = Compared(tuple(points), estimates, RULES.interval_level)
+    return compared.stop_reason(measured, RULES, made, planned, is_alone=is_alone)
 
 
 def test_a_size_without_any_pair_is_not_decided() -> None:
@@ -119,7 +118,7 @@ def test_never_futile_while_the_estimate_would_win_where_it_stands(
         (0.6 * made - 1) * (made + more) / made,
         made + more,
     )
-    if mean - half_width(at_the_end, RULES.interval_level) > math.log1p(RULES.minimum_gain):
+    if mean - at_the_end.half_width(RULES.interval_level) > math.log1p(RULES.minimum_gain):
         assert why in ("", "decided")
 
 

@@ -19,10 +19,10 @@ from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
-from commtune.tuner.execution.session import Session
-from commtune.tuner.outcome.conclusion import time_spent
+from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.outcome.conclusion import _time_spent
 from commtune.tuner.statistics.blocks import whole_blocks
-from commtune.tuner.statistics.evidence import DISTURBED, Evidence
+from commtune.tuner.statistics.evidence import _DISTURBED, Evidence
 
 SPACE = made_up_space("""
   - {name: V, kind: integer, range: [1, 9], source: made up}
@@ -59,7 +59,7 @@ class Room:
 
     def run(self, *order: Configuration, phase: Phase = Phase.SEARCH) -> None:
         """One block of these, by default of A alone."""
-        timer = self.session.timer(100.0, phase)
+        timer = Timer(self.session.runner, 100.0, phase)
         wanted = repeat_blocks(1, lambda: order or (A,))
         Dispatch(self.session, wanted, phase, timer).run()
 
@@ -78,7 +78,7 @@ def room(load: Callable[[], float | None]) -> Room:
     [
         ((CALM,), 1),
         ((None,), 1),
-        ((DISTURBED,), 1),
+        ((_DISTURBED,), 1),
         ((LOUD,), 2),
         ((LOUD, LOUD), 3),
         ((LOUD, LOUD, LOUD, LOUD), 3),
@@ -190,7 +190,7 @@ def test_what_is_spent_counts_the_disturbed() -> None:
     found = room(loads(LOUD, CALM, CALM, LOUD, LOUD, LOUD))
     for _ in range(3):
         found.run()
-    said = time_spent(found.evidence)["search"]
+    said = _time_spent(found.evidence)["search"]
     assert (said.runs, said.disturbed, said.failed) == (6, 4, 0)
     assert said.wall_s == pytest.approx(6 * 0.2)
 

@@ -24,7 +24,7 @@ from commtune.model import (
     Verdict,
 )
 from commtune.tuner.outcome.profiles import ProfileMaker
-from commtune.tuner.outcome.ranges import find_good, find_ranges, is_unharmed, range_boundaries
+from commtune.tuner.outcome.ranges import _find_good, _is_unharmed, find_ranges, range_boundaries
 
 
 def cut(
@@ -111,7 +111,7 @@ def test_the_smaller_of_two_that_are_nearly_as_good_is_taken() -> None:
 def test_a_larger_one_that_gains_much_more_is_taken() -> None:
     wide = point(8, 1.3, 1.1, 1.6)
     found = {LARGE: [wide], A: [point(8, 1.2, 1.1, 1.35)]}
-    assert find_good(8, comparison(found)) == {LARGE}
+    assert _find_good(8, comparison(found)) == {LARGE}
     assert cut(found, (8,)) == [(LARGE, (8,))]
 
 
@@ -195,9 +195,9 @@ def test_borders_show_both_configurations_on_both_sides() -> None:
 
 def test_unharmed_is_about_the_whole_interval() -> None:
     found = comparison({A: [point(8, 1.2, 0.94, 1.5)]})
-    assert not is_unharmed(A, (8,), found, 0.05)
-    assert is_unharmed(A, (8,), found, 0.07)
-    assert not is_unharmed(A, (8, 64), found, 0.07)
+    assert not _is_unharmed(A, (8,), found, 0.05)
+    assert _is_unharmed(A, (8,), found, 0.07)
+    assert not _is_unharmed(A, (8, 64), found, 0.07)
 
 
 def test_profiles_follow_the_ranges_and_add_one_for_all_sizes() -> None:

@@ -40,10 +40,10 @@ from commtune.tuner.confirmation.comparison import Compared, Rules, compare_cand
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.outcome.conclusion import (
-    default_noise,
+    _default_noise,
+    _more_runs,
     detectable_gains,
     draw_conclusion,
-    more_runs,
 )
 from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
 from commtune.tuner.outcome.profiles import ProfileMaker
@@ -295,7 +295,7 @@ def test_few_pairs_do_not_tell_what_was_detectable(blocks: int, is_stated: bool)
 def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     blocks = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(12)])
     comparison = {A: compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)}
-    found = more_runs(looked(12, 12), comparison, RULES, 0.5)
+    found = _more_runs(looked(12, 12), comparison, RULES, 0.5)
     assert found is not None
     assert found.runs > 0 and found.runs % 2 == 0
     assert found.seconds == pytest.approx(0.5 * found.runs)
@@ -311,7 +311,7 @@ def test_no_number_of_runs_is_named_where_nothing_is_known() -> None:
     blocks = ratios([0.03, 30.0, 0.05, 40.0, 0.02, 80.0, 50.0])
     comparison = {A: compare_candidate(blocks, A, "allreduce", MachineStates(), RULES)}
     assert comparison[A].points[0].gain.high > 1 + UNINFORMATIVE_GAIN
-    assert more_runs(looked(7, 7), comparison, RULES, 0.5) is None
+    assert _more_runs(looked(7, 7), comparison, RULES, 0.5) is None
 
 
 def evidence_of(runs: Sequence[Run]) -> Evidence:
@@ -329,19 +329,19 @@ def default_run(number: int, time_s: float, started_at: float = 0.0) -> Run:
 
 def test_the_noise_of_the_default_by_hand() -> None:
     runs = [default_run(n, math.exp(x)) for n, x in enumerate((0.1, 0.2, 0.3))]
-    (only,) = default_noise(evidence_of(runs))
+    (only,) = _default_noise(evidence_of(runs))
     assert (only.bytes, only.speed, only.runs, only.share) == (8, "all", 3, 1.0)
     assert only.spread == pytest.approx(0.1)
     assert only.drift_per_hour is None
-    assert default_noise(evidence_of(runs[:2]))[0].spread is None
-    assert default_noise(Evidence()) == ()
+    assert _default_noise(evidence_of(runs[:2]))[0].spread is None
+    assert _default_noise(Evidence()) == ()
 
 
 def test_a_drift_by_hand() -> None:
     """10 % an hour over two hours, in spite of a wild run."""
     runs = [default_run(n, math.exp(0.1 * n / 10), started_at=360.0 * n) for n in range(20)]
     runs[3] = default_run(3, 50.0, started_at=360.0 * 3)
-    (only,) = default_noise(evidence_of(runs))
+    (only,) = _default_noise(evidence_of(runs))
     assert only.drift_per_hour == pytest.approx(0.1, rel=0.15)
 
 
@@ -350,7 +350,7 @@ def test_guards_and_other_configurations_are_not_the_noise_of_the_default() -> N
     runs.append(replace(default_run(3, 9.0), phase=Phase.GUARD))
     runs.append(replace(default_run(4, 9.0), configuration=A))
     runs.append(replace(default_run(5, 9.0), outcome=Outcome.WRONG_RESULT))
-    (only,) = default_noise(evidence_of(runs))
+    (only,) = _default_noise(evidence_of(runs))
     assert only.runs == 3
     assert only.spread == pytest.approx(0.0)
 

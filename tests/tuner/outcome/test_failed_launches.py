@@ -12,8 +12,8 @@ from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Operation, Outcome, Workload
 from commtune.tuner.confirmation.comparison import (
     Rules,
+    _count_failures,
     compare_candidate,
-    count_failures,
 )
 from commtune.tuner.outcome.profiles import ProfileMaker
 from commtune.tuner.statistics.machine_states import MachineStates
@@ -52,10 +52,10 @@ def test_launches_that_were_lost_are_no_failures_and_the_default_may_fail_as_wel
     blocks = [block({8: 1.0}, {A: {8: 1.0}}) for _ in range(9)]
     for one in blocks[:6]:
         one[A] = replace(one[A], outcome=Outcome.NODE_FAILURE, measurements=())
-    assert count_failures(blocks, A).failed == 0
+    assert _count_failures(blocks, A).failed == 0
     for one in blocks:
         one[A] = replace(one[A], outcome=Outcome.CRASHED, measurements=())
         one[DEFAULT] = replace(one[DEFAULT], outcome=Outcome.CRASHED, measurements=())
-    found = count_failures(blocks, A)
+    found = _count_failures(blocks, A)
     assert (found.launches, found.failed, found.default_failed) == (9, 9, 9)
     assert not found.is_worse

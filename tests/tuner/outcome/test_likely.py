@@ -13,7 +13,7 @@ from commtune.model import DEFAULT, PointEvidence, Verdict
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.profiles import (
     ProfileMaker,
-    describe_likely_gains,
+    _describe_likely_gains,
 )
 from commtune.tuner.statistics.intervals import Estimate
 
@@ -29,7 +29,7 @@ LIKELY = point(SIZES[0], 1.2, 0.97, 1.48, pairs=12)
 
 
 def test_a_likely_gain_is_told_with_its_interval_and_what_would_tell() -> None:
-    said = describe_likely_gains(SIZES, plan(), found(LIKELY, 0.06))
+    said = _describe_likely_gains(SIZES, plan(), found(LIKELY, 0.06))
     expected = (
         r"likely, not proven: 0\.97x to 1\.48x \(1\.20x, 12 pairs\) at 8 B "
         r"\(about (\d+) more runs would tell\) by V=a$"
@@ -40,9 +40,9 @@ def test_a_likely_gain_is_told_with_its_interval_and_what_would_tell() -> None:
 
 
 def test_noise_is_not_likely() -> None:
-    assert describe_likely_gains(SIZES, plan(), found(LIKELY, 0.2)) == ""
-    assert describe_likely_gains(SIZES[1:], plan(), found(LIKELY, 0.06)) == ""
-    assert describe_likely_gains(SIZES, plan(), comparison({})) == ""
+    assert _describe_likely_gains(SIZES, plan(), found(LIKELY, 0.2)) == ""
+    assert _describe_likely_gains(SIZES[1:], plan(), found(LIKELY, 0.06)) == ""
+    assert _describe_likely_gains(SIZES, plan(), comparison({})) == ""
 
 
 def test_the_default_stays_where_a_gain_is_only_likely() -> None:

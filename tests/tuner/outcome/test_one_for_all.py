@@ -13,7 +13,7 @@ from stated_evidence import SIZES, A, B, faster, plan, unharmed
 from commtune.model import Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.outcome.profiles import ProfileMaker
-from commtune.tuner.outcome.ranges import best_single, find_ranges, mean_gain, trade_off
+from commtune.tuner.outcome.ranges import _mean_gain, best_single, find_ranges, trade_off
 
 
 def test_one_for_all_sizes_hurts_none_beyond_the_tolerance() -> None:
@@ -67,7 +67,10 @@ def test_nothing_slower_beyond_the_tolerance_is_ever_for_all_sizes(
     if chosen is not None:
         assert all(p.gain.low >= 0.95 for p in found[chosen].points)
         assert any(p.verdict is Verdict.FASTER for p in found[chosen].points)
-        assert mean_gain(overall_points(found[chosen].points), messages) > 0
+        points = overall_points(found[chosen].points)
+        ratios = {size: p.gain.ratio for size, p in points.items()}
+        default_s = {size: p.default_s for size, p in points.items()}
+        assert _mean_gain(ratios, default_s, messages) > 0
     for profile in ProfileMaker(the_plan, found).recommend():
         if profile.name == "all-sizes":
             assert profile.configuration == chosen
@@ -88,18 +91,19 @@ def test_messages_change_the_choice() -> None:
 
 
 def test_the_mean_gain_by_hand() -> None:
-    points = {8: faster(8, 1.5, default_s=1e-6), 1024: faster(1024, 1.2, default_s=4e-6)}
-    assert mean_gain(points, {}) == pytest.approx((math.log(1.5) + math.log(1.2)) / 2)
+    ratios, default_s = {8: 1.5, 1024: 1.2}, {8: 1e-6, 1024: 4e-6}
+    assert _mean_gain(ratios, default_s, {}) == pytest.approx((math.log(1.5) + math.log(1.2)) / 2)
     # 10 messages of 4 bytes take as long as of 8; 3 of 4,096 four times as long as of 1,024.
     default = 10 * 1e-6 + 3 * 4 * 4e-6
     tuned = 10 * 1e-6 / 1.5 + 3 * 4 * 4e-6 / 1.2
-    assert mean_gain(points, {4: 10, 4096: 3}) == pytest.approx(math.log(default / tuned))
-    assert mean_gain({}, {8: 1}) == 0.0
+    messages = {4: 10.0, 4096: 3.0}
+    assert _mean_gain(ratios, default_s, messages) == pytest.approx(math.log(default / tuned))
+    assert _mean_gain({}, {}, {8: 1}) == 0.0
 
 
 def test_messages_without_content_are_messages_too() -> None:
-    points = {8: faster(8, 1.5), 1024: faster(1024, 1.2)}
-    assert mean_gain(points, {0: 7}) == pytest.approx(math.log(1.5))
+    default_s = {8: 1e-6, 1024: 4e-6}
+    assert _mean_gain({8: 1.5, 1024: 1.2}, default_s, {0: 7}) == pytest.approx(math.log(1.5))
 
 
 # Trade-offs

@@ -15,7 +15,7 @@ from made_up_spaces import made_up_space
 
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.search.model import TableModel
-from commtune.tuner.search.shrinking import halve_configuration, list_smaller_variants
+from commtune.tuner.search.shrinking import _halve_configuration, list_smaller_variants
 
 SPACE = made_up_space("""
   - {name: A, kind: choice, values: [x, y], source: made up}
@@ -66,7 +66,7 @@ def learnt(runs: Sequence[tuple[Configuration, float]]) -> TableModel:
 def smaller(
     runs: Sequence[tuple[Configuration, float]], large: Configuration = WINNER
 ) -> Configuration:
-    return halve_configuration(learnt(runs), large, [1])
+    return _halve_configuration(learnt(runs), large, [1])
 
 
 def bring(**gains: float) -> Effect:

@@ -10,7 +10,7 @@ from made_up_spaces import made_up_space
 
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.search.improvement import (
-    best_of_others,
+    _best_of_others,
     expected_improvement,
     rank_reruns,
     weigh_sizes,
@@ -154,10 +154,10 @@ def test_a_lucky_run_is_to_be_made_again() -> None:
 def test_runs_that_could_change_the_best_are_worth_most() -> None:
     one = np.ones(1)
     mean, error = np.array([[0.5], [0.45], [0.1]]), np.array([[0.1], [0.1], [0.1]])
-    value = expected_improvement(mean, error, 0.1 * one, best_of_others(mean), one)
+    value = expected_improvement(mean, error, 0.1 * one, _best_of_others(mean), one)
     assert value[0] == pytest.approx(value[1])
     assert value[2] < value[1] / 10
-    surer = expected_improvement(mean, error / 5, 0.1 * one, best_of_others(mean), one)
+    surer = expected_improvement(mean, error / 5, 0.1 * one, _best_of_others(mean), one)
     assert (surer < value).all()
 
 

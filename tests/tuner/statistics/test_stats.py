@@ -11,7 +11,6 @@ from commtune.model import SESSION_SPREAD, Estimand, Interval, Verdict
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    blocks_to_decide,
     combine_strata,
     corrected_level,
     estimate_adjusted,
@@ -162,9 +161,9 @@ def test_the_freedom_of_strata_is_mostly_that_of_the_noisier_one() -> None:
 def test_what_can_be_detected_is_decided_by_as_many_pairs() -> None:
     gain = detectable_gain(Estimate(0.0, 0.01, 29, 30), 0.998, 0.02)
     found = Estimate(math.log1p(gain), 0.01, 29, 30)
-    assert blocks_to_decide(found, 0.998, 0.02) == pytest.approx(30, rel=0.1)
+    assert found.blocks_to_decide(0.998, 0.02) == pytest.approx(30, rel=0.1)
     smaller = Estimate(math.log1p(gain) * 0.7, 0.01, 29, 30)
-    assert blocks_to_decide(smaller, 0.998, 0.02) > 45
+    assert smaller.blocks_to_decide(0.998, 0.02) > 45
 
 
 def test_what_can_be_detected_is_a_number_however_wild_the_pairs() -> None:

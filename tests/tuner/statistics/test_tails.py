@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.tuner.outcome.profiles import describe_slow_runs
+from commtune.tuner.outcome.profiles import _describe_slow_runs
 from commtune.tuner.statistics.tails import measure_tail
 
 
@@ -41,10 +41,10 @@ def test_a_slower_machine_state_is_no_tail() -> None:
 
 def test_the_size_that_is_worst_off_is_described() -> None:
     tails = {8: measure_tail([times(3, 0)]), 64: measure_tail([times(4, 0)])}
-    assert describe_slow_runs(tails, (8, 64, 512)) == (
+    assert _describe_slow_runs(tails, (8, 64, 512)) == (
         "more slow runs than with the default at 8 B, 64 B; at 64 B, 4 of 20 took over 1.5 times "
         "the median (default: 0), on average it is 0.79x as fast as the default, and its "
         "slowest runs (95th percentile) 0.37x"
     )
-    assert describe_slow_runs(tails, (512,)) == ""
-    assert describe_slow_runs({8: measure_tail([times(1, 1)])}, (8,)) == ""
+    assert _describe_slow_runs(tails, (512,)) == ""
+    assert _describe_slow_runs({8: measure_tail([times(1, 1)])}, (8,)) == ""

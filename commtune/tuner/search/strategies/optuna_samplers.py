@@ -29,7 +29,6 @@ from commtune.spaces.parameter import Parameter
 from commtune.spaces.space import Space
 from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.standings import Speedups
-from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import (
     OWN,
     Assignment,
@@ -37,6 +36,7 @@ from commtune.tuner.search.strategies.strategy import (
     Proposal,
     active_values,
 )
+from commtune.tuner.search.strategies.unguided import RandomSampling
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -50,7 +50,7 @@ _TRIES, _CHANGES = 2, 30
 #: The score of a failure, worse than that of any run.
 _FAILED = -10.0
 #: Shorter names of samplers; every other class of ``optuna.samplers`` goes by its own.
-SHORT_NAMES = {
+_SHORT_NAMES = {
     "gp": "GPSampler",
     "cma-es": "CmaEsSampler",
     "nsga-ii": "NSGAIISampler",
@@ -64,7 +64,7 @@ _NEEDED = {"GPSampler": "torch", "CmaEsSampler": "cmaes"}
 _ENUMERATING = optuna.samplers.BruteForceSampler
 
 #: Makes the sampler of a study from a seed.
-MakeSampler = Callable[[int], BaseSampler]
+_MakeSampler = Callable[[int], BaseSampler]
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _samplers() -> dict[str, type[BaseSampler]]:
     }
 
 
-def list_samplers() -> list[str]:
+def _list_samplers() -> list[str]:
     """The names of Optuna's samplers that need nothing but a seed, sorted."""
     return sorted(
         name for name, made in _samplers().items() if made is not _ENUMERATING and _is_plain(made)
@@ -114,7 +114,7 @@ def _import_sampler(name: str) -> type[BaseSampler]:
     return made
 
 
-def sampler_of(name: str) -> MakeSampler:
+def sampler_of(name: str) -> _MakeSampler:
     """Finds the sampler of a name, with Optuna's own settings.
 
     Args:
@@ -124,10 +124,10 @@ def sampler_of(name: str) -> MakeSampler:
         UserError: there is none, it can't be imported, it needs a package that isn't installed,
             or it works in ``Study.optimize`` only.
     """
-    made = _import_sampler(name) if ":" in name else _samplers().get(SHORT_NAMES.get(name, name))
+    made = _import_sampler(name) if ":" in name else _samplers().get(_SHORT_NAMES.get(name, name))
     if made is None:
-        known = [*OWN, *sorted(SHORT_NAMES)]
-        nearest = find_nearest(name, [*known, *list_samplers()])
+        known = [*OWN, *sorted(_SHORT_NAMES)]
+        nearest = find_nearest(name, [*known, *_list_samplers()])
         every = f"known: {', '.join(known)}, a class of optuna.samplers, or MODULE:CLASS of yours"
         raise UserError(
             f"strategy: no search strategy is called {quote_value(name)}",
@@ -171,7 +171,7 @@ class OptunaStrategy:
         space: Space,
         weights: Matrix,
         rng: random.Random,
-        make_sampler: MakeSampler,
+        make_sampler: _MakeSampler,
     ) -> None:
         self._space, self._weights, self._rng = space, weights, rng
         self._make_sampler = make_sampler

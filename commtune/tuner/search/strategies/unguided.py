@@ -1,4 +1,4 @@
-"""Random search, the baseline to which other strategies are compared."""
+"""Strategies that learn nothing: random search, the baseline of all others, and enumeration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 from commtune.model import Origin
 from commtune.spaces.space import Space
-from commtune.tuner.search.strategies.strategy import IsOpen, Proposal, Strategy
+from commtune.tuner.search.strategies.strategy import IsOpen, Proposal, Strategy, pop_open
 
 #: Random draws before the first open configuration is looked for by enumeration.
 _TRIES = 300
@@ -28,3 +28,15 @@ class RandomSampling(Strategy):
         rest = (c for c in self._space.configurations() if is_open(c))
         last = next(rest, None)
         return Proposal(last, Origin.RANDOM) if last is not None else None
+
+
+class Exhaustive(Strategy):
+    """Tries every configuration of a space once, in random order, where the budget allows it."""
+
+    def __init__(self, space: Space, rng: random.Random) -> None:
+        self._left = list(space.configurations())
+        rng.shuffle(self._left)
+
+    def ask(self, is_open: IsOpen) -> Proposal | None:
+        """Returns the next open configuration."""
+        return pop_open(self._left, is_open, Origin.ENUMERATED)
