@@ -305,6 +305,23 @@ def test_an_answer_takes_one_connection_to_a_server(
     assert len(statements) <= 10 and "BEGIN" not in "".join(statements[1:]), statements
 
 
+def test_a_server_finds_an_answer_by_index(postgresql_url: str, postgresql_socket: Path) -> None:
+    with opened_store(postgresql_url) as store:
+        fill(store)
+    log = postgresql_socket / "log"
+    before = log.stat().st_size
+    # Tables so small are read whole, unless that is taken for expensive.
+    explained = (
+        "-c%20session_preload_libraries%3Dauto_explain%20-c%20auto_explain.log_min_duration%3D0"
+        "%20-c%20enable_seqscan%3Doff"
+    )
+    assert best_profiles(f"{postgresql_url}&options={explained}", "allreduce", 4096)
+    said = read_from(log, before)
+    assert "ix_profiles_best" in said
+    read_whole = set(re.findall(r"Seq Scan on (\w+)", said))
+    assert not read_whole & {"runs", "measurements", "profiles", "campaigns", "trials"}, said
+
+
 def read_from(file: Path, offset: int) -> str:
     return file.read_bytes()[offset:].decode()
 
