@@ -21,12 +21,12 @@ from commtune.kernels.build_steps import (
     BuildSteps,
     digest_of,
     last_lines,
-    require_private,
     scratch_folder,
 )
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation, content_key
 from commtune.paths import is_file, is_folder
+from commtune.private_files import require_own
 from commtune.progress import ON_STEP
 
 #: The folder with the benchmark's CMakeLists.txt.
@@ -109,7 +109,7 @@ def build_benchmark(
     kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
     has_kept = is_file(kept.executable) and not again
     if has_kept:
-        require_private(kept.executable, "the benchmark")
+        require_own(f"the benchmark {kept.executable} is not used", kept.executable)
     # A cached build may lack a backend that didn't compile although its library was found. CMake
     # then checks each time whether it would compile now, and if so the benchmark is built again:
     # what was missing is not part of the key.

@@ -16,7 +16,7 @@ from pathlib import Path
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
 from commtune.paths import is_file
-from commtune.private_files import how_to_trust, make_private_folder, who_else_wrote
+from commtune.private_files import make_private_folder
 from commtune.progress import ON_STEP
 
 #: Time limit, as GPU code for several architectures takes minutes on a busy machine.
@@ -104,12 +104,6 @@ def _without_definitions(output: str, environment: Mapping[str, str]) -> str:
             # A value as short as in -DNDEBUG=1 is no secret, and may occur anywhere.
             output = output.replace(value, "***") if len(value) > 3 else output
     return output
-
-
-def require_private(file: Path, what: str) -> None:
-    """Raises an EnvironmentFault for a file that others may have put into the cache."""
-    if why := who_else_wrote(file):
-        raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file, why))
 
 
 def _find_cmake() -> str:

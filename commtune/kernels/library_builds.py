@@ -15,12 +15,11 @@ from commtune.kernels.build_steps import (
     BuildLog,
     BuildSteps,
     digest_of,
-    require_private,
     scratch_folder,
 )
 from commtune.model import MpiInstallation, content_key
 from commtune.paths import is_file
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, require_own
 from commtune.progress import ON_STEP
 
 #: The environment variable that selects NCCL's plugin.
@@ -123,7 +122,7 @@ def _build(
 ) -> None:
     """Builds a library in the cache, unless it is there and ``again`` is false."""
     if is_file(library) and not again:
-        require_private(library, what)
+        require_own(f"{what} {library} is not used", library)
         return
     words = f"building {what}"
     # Several processes may build at once, each in its own folder; the last build is kept.
