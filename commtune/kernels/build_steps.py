@@ -16,7 +16,7 @@ from pathlib import Path
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
 from commtune.paths import is_file
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, require_own
 from commtune.progress import ON_STEP
 
 #: Time limit, as GPU code for several architectures takes minutes on a busy machine.
@@ -130,6 +130,7 @@ def scratch_folder(cache: Path) -> Iterator[Path]:
         make_private_folder(cache)
         _remove_left_over(cache)
         folder = tempfile.mkdtemp(prefix=_BUILDING, dir=cache)
+        require_own(f"the cache {cache} is not used", Path(folder))
         yield Path(folder)
     except OSError as error:
         raise EnvironmentFault(

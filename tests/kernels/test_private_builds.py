@@ -7,10 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from made_files import give_away
 
 from commtune.errors import BuildFailed, EnvironmentFault
 from commtune.kernels.library_builds import build_message_counter, build_tuner
 from commtune.model import MpiInstallation
+from commtune.progress import ON_STEP
 
 pytestmark = pytest.mark.usefixtures("no_umask")
 
@@ -34,6 +36,36 @@ def test_a_counter_that_others_can_write_is_not_preloaded(
     mpi: MpiInstallation, tmp_path: Path
 ) -> None:
     _check_library(partial(build_message_counter, mpi), tmp_path / "cache")
+
+
+def test_a_library_is_not_put_beside_what_others_wrote(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cache = tmp_path / "cache"
+    key = build_tuner(tmp_path / "first").parent.name
+    # As another user's process would do meanwhile, in a sticky folder.
+    token = ON_STEP.set(lambda *_: (cache / key).mkdir(0o777, exist_ok=True))
+    request.addfinalizer(lambda: ON_STEP.reset(token))
+    with pytest.raises(EnvironmentFault, match="is not used: everybody can write it"):
+        build_tuner(cache)
+
+
+@pytest.mark.root
+def test_nothing_is_built_in_a_cache_of_another(
+    open_folder: Path, request: pytest.FixtureRequest
+) -> None:
+    folder = build_tuner(open_folder).parent
+    folder.rename(open_folder / "kept")
+    folder.mkdir()
+    give_away(folder)
+    token = ON_STEP.set(lambda *_: pytest.fail("something is built"))
+    request.addfinalizer(lambda: ON_STEP.reset(token))
+    with pytest.raises(EnvironmentFault, match="is not used: its folder belongs to nobody"):
+        build_tuner(open_folder)
+    folder.rmdir()
+    give_away(open_folder)
+    with pytest.raises(EnvironmentFault, match=f"is not used: {open_folder} belongs to nobody"):
+        build_tuner(open_folder)
 
 
 @pytest.mark.parametrize("defined", ["s3cretword", r"\"s3cretword\"", "'\"s3cretword two\"'"])
