@@ -59,7 +59,7 @@ def make_private_file(file: Path) -> None:
 
 @contextmanager
 def replacing_file(file: Path) -> Iterator[Path]:
-    """Yields a temporary file to write to, which atomically replaces ``file`` if no error occurs.
+    """Yields an empty file to write to, which atomically replaces ``file`` if no error occurs.
 
     Raises:
         OSError: it can't be written.
@@ -68,6 +68,8 @@ def replacing_file(file: Path) -> Iterator[Path]:
     part = file.with_name(f"{file.name}.{get_native_id()}.part")
     try:
         part.unlink(missing_ok=True)  # left by a process that was killed
+        # Another user may lay a link there at this moment: its target is not written to.
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield part
         part.replace(file)
     finally:
