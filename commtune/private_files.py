@@ -84,17 +84,22 @@ def replace_own_file(file: Path, text: str) -> None:
 
 
 @contextmanager
-def writing_data(what: str, path: Path) -> Iterator[None]:
-    """Turns errors of writing below the user's data folder into an ``EnvironmentFault``.
+def writing_data(what: str, folder: Path) -> Iterator[None]:
+    """Makes a private folder below the user's data folder, to be written to inside.
 
     Args:
         what: says what was not possible, for the message.
+
+    Raises:
+        EnvironmentFault: it can't be made or written to, or others can write to it.
     """
     try:
+        make_private_folder(folder)
+        require_own(f"the folder {folder} is not used", folder)
         yield
     except OSError as error:
         raise EnvironmentFault(
-            f"{what}: {path}: {error.strerror}",
+            f"{what}: {folder}: {error.strerror}",
             hint="check its permissions and free space, or set XDG_DATA_HOME to another folder",
         ) from error
 
