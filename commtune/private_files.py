@@ -21,6 +21,9 @@ from commtune.paths import is_folder
 #: A variable with paths, separated by colons, that a site or a user trusts.
 TRUSTED_VARIABLE = "COMMTUNE_TRUSTED"
 
+#: Suffixes of the files that SQLite reads together with a database.
+FILES_BESIDE = ("-wal", "-shm", "-journal")
+
 #: The fewest characters of a token, and the most that are read from its file.
 _FEWEST_CHARACTERS = 16
 _MOST_CHARACTERS = 4096
@@ -116,6 +119,7 @@ def require_own(
 
     Args:
         said: the message without the reason: "the benchmark FILE is not used".
+        inside: whether all that is in a folder counts, too.
 
     Raises:
         CommtuneError: of the class ``fault``.
@@ -134,7 +138,7 @@ def require_own(
     raise fault(f"{said}: {found[0].why}", hint=hint)
 
 
-def who_else_wrote(file: Path, *, beside: Collection[str] = (), inside: bool = False) -> str:
+def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
     """Explains why others may have written or replaced a file; empty if they can't have.
 
     Only this user, root, and the owner's private group (with the user's name) may write it and
@@ -145,9 +149,8 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = (), inside: bool = F
     Args:
         beside: suffixes of further files that are read with it. In a sticky folder others can't
             replace existing files, but can add one of these at any time.
-        inside: whether everything in a folder counts, too.
     """
-    return next((one.why for one in _find_writable(file, beside, inside=inside)), "")
+    return next((one.why for one in _find_writable(file, beside)), "")
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,7 @@ class _Seen:
         return bool(self.status.st_mode & stat.S_ISVTX)
 
 
-def _find_writable(file: Path, beside: Collection[str], *, inside: bool) -> list[_Seen]:
+def _find_writable(file: Path, beside: Collection[str], *, inside: bool = False) -> list[_Seen]:
     """Returns what others may have written; the file first, then what is above it."""
     way = list(_way_to(file))
     found = [one for one in _look_at(way, beside, inside=inside) if one.why]
@@ -195,7 +198,9 @@ def _find_writable(file: Path, beside: Collection[str], *, inside: bool) -> list
 _Place = tuple[str, os.stat_result | None]
 
 
-def _look_at(way: Sequence[_Place], beside: Collection[str], *, inside: bool) -> Iterator[_Seen]:
+def _look_at(
+    way: Sequence[_Place], beside: Collection[str] = (), *, inside: bool = False
+) -> Iterator[_Seen]:
     """Yields all that is used to read a file and that others can reach, from the root on."""
     real, _ = way[-1]
     above, _, name = real.rpartition("/")
@@ -228,7 +233,7 @@ def _look_inside(folder: str) -> Iterator[_Seen]:
             if one.is_dir(follow_symlinks=False):
                 yield from _look_inside(one.path)
             elif one.is_symlink():
-                for other in _look_at(list(_way_to(Path(one.path))), (), inside=False):
+                for other in _look_at(list(_way_to(Path(one.path)))):
                     yield replace(other, words=other.path)
 
 

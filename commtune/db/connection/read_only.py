@@ -12,10 +12,8 @@ from urllib.parse import quote
 from commtune.db.connection import location
 from commtune.errors import DatabaseFault, NoAnswer
 from commtune.paths import exists, is_file
-from commtune.private_files import require_own
+from commtune.private_files import FILES_BESIDE, require_own
 
-#: Suffixes of the files that SQLite reads together with a database.
-FILES_BESIDE = ("-wal", "-shm", "-journal")
 _LOOK = "SELECT 1 FROM sqlite_master LIMIT 1"
 
 
