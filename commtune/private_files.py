@@ -88,7 +88,7 @@ def replace_own_file(file: Path, text: str) -> None:
 
 @contextmanager
 def writing_data(what: str, folder: Path) -> Iterator[None]:
-    """Makes a private folder below the user's data folder, to be written to inside.
+    """Makes a private folder of the user's own data, to be written to inside.
 
     Args:
         what: says what was not possible, for the message.

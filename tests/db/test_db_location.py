@@ -51,7 +51,23 @@ def test_a_device_in_the_place_of_that_file_ends_in_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COMMTUNE_DB_FILE", "/dev/zero")
+    with pytest.raises(UserError, match="is not read: everybody can write it"):
+        database_url(None)
+    monkeypatch.setenv("COMMTUNE_TRUSTED", "/dev/zero")
     with pytest.raises(UserError, match="is no plain text"):
+        database_url(None)
+
+
+def test_a_url_in_a_file_that_others_can_write_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "url"
+    file.write_text("postgresql://ann@db/x\n")
+    monkeypatch.setenv("COMMTUNE_DB_FILE", str(file))
+    tmp_path.chmod(0o755)
+    assert database_url(None) == "postgresql+psycopg://ann@db/x"
+    file.chmod(0o666)
+    with pytest.raises(UserError, match=f"DB_FILE={file} is not read: everybody can write it"):
         database_url(None)
 
 

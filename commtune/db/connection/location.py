@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from commtune.errors import DatabaseFault, NoAnswer, UserError
+from commtune.private_files import require_own
 
 #: Runs a statement with named parameters and returns its rows by column name.
 Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
@@ -60,7 +61,8 @@ def database_url(option: str | None) -> str:
     the path of an SQLite file. ``postgresql://`` means the psycopg 3 driver.
 
     Raises:
-        UserError: the text is malformed, or that file can't be read, or is empty.
+        UserError: the text is malformed; or that file can't be read, is empty, or others can
+            write it.
     """
     chosen = option or os.environ.get("COMMTUNE_DB") or _url_in_file()
     if not chosen:
@@ -109,6 +111,7 @@ def _absolute(written: str) -> Path:
 def _url_in_file() -> str:
     if not (file := os.environ.get("COMMTUNE_DB_FILE")):
         return ""
+    require_own(f"COMMTUNE_DB_FILE={file} is not read", Path(file), fault=UserError)
     try:
         with Path(file).open(encoding="utf-8") as opened:
             found = opened.read(_MOST_CHARACTERS).strip()
