@@ -175,6 +175,9 @@ def test_an_sqlite_url_without_a_file_is_refused(url: str) -> None:
         "postgresql://db/x?user=ann&password=s3cret",
         "postgresql://db/x?options=-c%20auth.token%3Ds3cret&user=ann",
         "mysql+pymysql://:s3cret@db/x",
+        "postgresql://ann@db/x?pass%77ord=s3cret",
+        "postgresql://ann@db/x?sslmode=require;PassWord=s3cret;s3cret&opti%6fns=-crole%3Ds3cret",
+        "postgresql://ann@db/x;password=s3cret",
     ],
 )
 def test_no_password_is_shown(url: str) -> None:
