@@ -186,7 +186,11 @@ def _installation(
 
 def install_wheel(name: str, root: Path) -> MpiInstallation:
     """As ``install_prefix``, but returns the identified MPI."""
-    prefix = install_prefix(name, root)
+    return _identify_wheel(install_prefix(name, root), name)
+
+
+def _identify_wheel(prefix: Path, name: str) -> MpiInstallation:
+    require_own(f"the MPI in {prefix} is not used", prefix, inside=True)
     return _identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
@@ -240,10 +244,8 @@ def _wheel(name: str) -> MpiInstallation:
     wheel = WHEELS[name]
     own = f"{name}-{wheel.version}"
     for prefix in (p for root in roots for p in (root / own, root / name, root)):
-        compiler = prefix / "bin" / "mpicxx"
-        if is_file(compiler):
-            require_own(f"the MPI in {prefix} is not used", prefix, inside=True)
-            found = _identify_mpi(compiler, f"wheel:{name}")
+        if is_file(prefix / "bin" / "mpicxx"):
+            found = _identify_wheel(prefix, name)
             if found.flavour is wheel.flavour:
                 return found
     raise MissingComponent(
