@@ -26,7 +26,7 @@ sys.path[:0] = [
 ]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
-from made_files import no_umask  # noqa: E402
+from made_files import no_umask, open_folder  # noqa: E402
 from mpi_fixture import executable, mpi, shared_cache  # noqa: E402
 from pbs_fixture import pbs, shared_pbs  # noqa: E402
 from postgresql_fixture import (  # noqa: E402
@@ -115,6 +115,7 @@ __all__ = [
     "mpi",
     "new_postgresql_url",
     "no_umask",
+    "open_folder",
     "own_postgresql",
     "pbs",
     "postgresql_socket",

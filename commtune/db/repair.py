@@ -12,7 +12,7 @@ from pathlib import Path
 
 from commtune.db.connection import location
 from commtune.db.connection.engine import open_database, open_readable
-from commtune.db.connection.read_only import FILES_BESIDE, connect_for_reading
+from commtune.db.connection.read_only import connect_for_reading, require_private
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import Damage
 from commtune.db.inspection import campaigns_with, find_damage
@@ -22,6 +22,7 @@ from commtune.db.tables import CONFIGURED, METADATA, SHARED, rows_of_campaign
 from commtune.documents.files import writing_file
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 from commtune.paths import exists
+from commtune.private_files import FILES_BESIDE
 
 #: Errors of SQLite that only the copy can have; of a limit on the size of files it says no more.
 _OF_WRITING = {
@@ -87,10 +88,11 @@ def set_damaged_apart(url: str) -> Repair | None:
     Raises:
         UserError: the database is on a server.
         CampaignLocked: a controller works on a campaign.
-        DatabaseFault: no campaign can be read.
+        DatabaseFault: no campaign can be read, or others may have written it.
     """
     path = _sqlite_file(url, f"pg_dump {_for_libpq(url)}; then delete each campaign that "
                         "'commtune db check' names: commtune delete NAME")  # fmt: skip
+    require_private(path)
     damage = _damage(url)
     if not damage:
         return None

@@ -21,12 +21,12 @@ from commtune.kernels.build_steps import (
     BuildSteps,
     digest_of,
     last_lines,
-    require_private,
     scratch_folder,
 )
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, GpuKind, MpiInstallation, content_key
 from commtune.paths import is_file, is_folder
+from commtune.private_files import require_own
 from commtune.progress import ON_STEP
 
 #: The folder with the benchmark's CMakeLists.txt.
@@ -100,16 +100,16 @@ def build_benchmark(
     Raises:
         MissingComponent: there is no compiler, CMake or Ninja.
         BuildFailed: it doesn't compile, link or start; with the end of the tool's output.
-        EnvironmentFault: the cache can't be written, or is full.
+        EnvironmentFault: the cache can't be written, or is full, or others can write it.
         UserError: the log can't be written.
     """
     environment = {**os.environ, **mpi.environment}
     version = _compiler_version(mpi, environment)
     key = build_key(mpi, toolchain, version, environment, digest_of_sources())
     kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
+    refusal = f"the benchmark {kept.executable} is not used"
+    require_own(refusal, kept.executable)
     has_kept = is_file(kept.executable) and not again
-    if has_kept:
-        require_private(kept.executable, "the benchmark")
     # A cached build may lack a backend that didn't compile although its library was found. CMake
     # then checks each time whether it would compile now, and if so the benchmark is built again:
     # what was missing is not part of the key.
@@ -141,6 +141,7 @@ def build_benchmark(
         return _as_it_is(kept, log)  # the cache is full or not writable
     finally:
         ON_STEP.get()(_BUILDING_WORDS, 1, 1)
+    require_own(refusal, kept.executable)  # another build may have been there first
     return replace(kept, is_new=True)
 
 

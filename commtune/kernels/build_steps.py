@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
+import shlex
 import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
 from commtune.paths import is_file
-from commtune.private_files import how_to_trust, make_private_folder, who_else_wrote
+from commtune.private_files import make_private_folder, require_own
 from commtune.progress import ON_STEP
 
 #: Time limit, as GPU code for several architectures takes minutes on a busy machine.
@@ -24,8 +26,9 @@ _BUILD_LIMIT_S = 900.0
 #: Prefix of scratch folders, and the age in seconds from which one is of a killed build.
 _BUILDING = ".building-"
 _LEFT_OVER_S = 24 * 3600.0
-#: The value of ``-DTOKEN=value`` in a variable such as CXXFLAGS.
-_DEFINED = re.compile(r"""-D\s*\w+=('[^']*'|"[^"]*"|\S+)""")
+#: The definition in ``-DTOKEN=value``, or in ``-Wp,-DTOKEN=value``; empty if the next word is it.
+_DEFINED = re.compile(r"""(?:^|,)["']*-D\s*(.*)""", re.DOTALL)
+_QUOTES = "\\\"'"
 _NINJA_STATUS = re.compile(r"^\[(\d+)/(\d+)\] ", re.MULTILINE)
 
 
@@ -100,16 +103,24 @@ class BuildSteps:
 def _without_definitions(output: str, environment: Mapping[str, str]) -> str:
     """Removes values of -D flags from output, as they may be secrets."""
     for flags in (value for name, value in environment.items() if name.endswith("FLAGS")):
-        for value in (found.strip("\\\"' ") for found in _DEFINED.findall(flags)):
+        for value in _defined_values(flags):
+            plain = [re.escape(character) for character in value if character not in _QUOTES]
             # A value as short as in -DNDEBUG=1 is no secret, and may occur anywhere.
-            output = output.replace(value, "***") if len(value) > 3 else output
+            if len(plain) > 3:
+                # However it is quoted there.
+                output = re.sub(r"[\\\"']*".join(plain), "***", output)
     return output
 
 
-def require_private(file: Path, what: str) -> None:
-    """Raises an EnvironmentFault for a file that others may have put into the cache."""
-    if why := who_else_wrote(file):
-        raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file, why))
+def _defined_values(flags: str) -> Iterator[str]:
+    """Yields the values that -D flags give to macros."""
+    try:
+        words = shlex.split(flags)
+    except ValueError:  # a quote has no end: up to the next flag
+        words = re.split(r"""\s+(?=["']*-)""", flags)
+    for word, following in pairwise([*words, ""]):
+        if found := _DEFINED.search(word):
+            yield (found[1] or following).partition("=")[2]
 
 
 def _find_cmake() -> str:
@@ -136,6 +147,7 @@ def scratch_folder(cache: Path) -> Iterator[Path]:
         make_private_folder(cache)
         _remove_left_over(cache)
         folder = tempfile.mkdtemp(prefix=_BUILDING, dir=cache)
+        require_own(f"the cache {cache} is not used", Path(folder))
         yield Path(folder)
     except OSError as error:
         raise EnvironmentFault(

@@ -15,12 +15,11 @@ from commtune.kernels.build_steps import (
     BuildLog,
     BuildSteps,
     digest_of,
-    require_private,
     scratch_folder,
 )
 from commtune.model import MpiInstallation, content_key
 from commtune.paths import is_file
-from commtune.private_files import make_private_folder
+from commtune.private_files import make_private_folder, require_own
 from commtune.progress import ON_STEP
 
 #: The environment variable that selects NCCL's plugin.
@@ -62,7 +61,7 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
     Raises:
         MissingComponent: there is no CMake or Ninja.
         BuildFailed: there is no compiler, or it fails; with the end of its output.
-        EnvironmentFault: the cache can't be written, or is full.
+        EnvironmentFault: the cache can't be written, or is full, or others can write it.
         UserError: the log can't be written.
     """
     files = [path for path in sorted(_TUNER_SOURCES.rglob("*")) if path.parent.name != "tests"]
@@ -89,7 +88,7 @@ def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
 
     Raises:
         BuildFailed: it doesn't compile; with the end of the compiler's output.
-        EnvironmentFault: the cache can't be written, or is full.
+        EnvironmentFault: the cache can't be written, or is full, or others can write it.
     """
     sources = sorted(_COUNTER_SOURCES.glob("*.cpp"))
     built_of = [digest_of(_COUNTER_SOURCES, sources), str(mpi.compiler), mpi.version, *_machine()]
@@ -122,8 +121,9 @@ def _build(
     again: bool = False,
 ) -> None:
     """Builds a library in the cache, unless it is there and ``again`` is false."""
+    refusal = f"{what} {library} is not used"
+    require_own(refusal, library)
     if is_file(library) and not again:
-        require_private(library, what)
         return
     words = f"building {what}"
     # Several processes may build at once, each in its own folder; the last build is kept.
@@ -132,6 +132,7 @@ def _build(
         make(BuildSteps(scratch, environment, BuildLog(log), what=what, words=words))
         make_private_folder(library.parent)
         (scratch / library.name).replace(library)
+    require_own(refusal, library)  # the folder may have been there, and another's
     ON_STEP.get()(words, 1, 1)
 
 

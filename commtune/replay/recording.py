@@ -20,6 +20,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -37,7 +38,6 @@ from commtune.private_files import replace_own_file, replacing_file
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
-_HEAD_LINES = 2
 _LARGEST_FILE = 2**28  # bytes, compressed or not; 32,000 runs of 8 KiB
 _PER_SECOND = 1e9  # times are in nanoseconds, so that most need no exponent
 
@@ -222,8 +222,14 @@ def load_grid(path: Path) -> Grid:
     Raises:
         UserError: the file can't be read, or is no complete recording of this version.
     """
+    return _load(path)
+
+
+def _load(path: Path, *, is_whole: bool = True) -> Grid:
     try:
         content = read_file(path, _LARGEST_FILE)
+        if not is_whole:
+            content = content[: content.rfind(b"\n") + 1]
         digest = hashlib.sha256(content).hexdigest()
         plain = _unpacked(content) if content[:2] == b"\x1f\x8b" else content
         return Grid.parse(plain.decode(), digest)
@@ -342,21 +348,15 @@ class Recorder:
         return self.part if exists(self.part) else self.out
 
     def load(self) -> Grid | None:
-        """Loads what earlier sessions recorded, if anything; removes a truncated line at the end.
+        """Loads what earlier sessions recorded, if anything, but no truncated line at the end.
 
         Raises:
             UserError: the file is no recording.
         """
         if not exists(self.part):
             return load_grid(self.out) if exists(self.out) else None
-        content = self.part.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if whole.count(b"\n") <= _HEAD_LINES:
-            return None
-        if whole != content:
-            with writing_file(self.part), self.part.open("r+b") as file:
-                file.truncate(len(whole))
-        return load_grid(self.part)
+        grid = _load(self.part, is_whole=False)
+        return grid if grid.runs else None
 
     def begin(self, grid: Grid) -> None:
         """Starts the file with a grid; what earlier sessions recorded is replaced atomically."""
@@ -365,7 +365,11 @@ class Recorder:
             replace_own_file(self.part, "".join(grid.lines()))
 
     def add(self, run: RecordedRun) -> None:
-        with writing_file(self.part), self.part.open("a", encoding="utf-8") as file:
+        # A link that another user laid there meanwhile is not followed.
+        def without_links(path: str, flags: int) -> int:
+            return os.open(path, flags | os.O_NOFOLLOW)
+
+        with writing_file(self.part), open(self.part, "a", opener=without_links) as file:
             file.write(run.line(self._sizes))
 
     def finish(self) -> None:

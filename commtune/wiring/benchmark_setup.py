@@ -23,7 +23,7 @@ from commtune.kernels.build import backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program
 from commtune.kernels.toolchains import UNKNOWN
 from commtune.paths import is_file
-from commtune.private_files import make_private_folder, replace_own_file, writing_data
+from commtune.private_files import replace_own_file, require_own, writing_data
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
 from commtune.wiring.user_folders import cache_folder, data_folder
 
@@ -57,10 +57,10 @@ def _keep_matrix(workload: model.Workload) -> Path | None:
     if not shape.matrix or workload.operation is not model.Operation.MATRIX:
         return None
     file = data_folder() / "matrices" / f"{shape.matrix}.txt"
+    require_own(f"the matrix {file} is not used", file)
     if shape.content is not None:
         if not is_file(file):  # else it has the same content, of which its name is a hash
-            with writing_data("the matrix can't be kept", file):
-                make_private_folder(file.parent)
+            with writing_data("the matrix can't be kept", file.parent):
                 replace_own_file(file, shape.content.text)
     elif not is_file(file):
         raise UserError(

@@ -14,7 +14,7 @@ from pathlib import Path
 from commtune.campaign.protected import protected_settings
 from commtune.documents.nearest import quote_value
 from commtune.errors import EnvironmentFault, UserError
-from commtune.private_files import make_private_folder, replace_own_file, writing_data
+from commtune.private_files import replace_own_file, writing_data
 
 #: Variable of such a job: names of the protected variables that were set at submission.
 _SET_VARIABLE = "COMMTUNE_GUARDS"
@@ -80,8 +80,7 @@ def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
         EnvironmentFault: the file can't be written.
     """
     plain = {name: text.decode(errors="surrogateescape") for name, text in texts.items()}
-    with writing_data("copies of the campaign's files can't be written", file):
-        make_private_folder(file.parent)
+    with writing_data("copies of the campaign's files can't be written", file.parent):
         replace_own_file(file, json.dumps(plain, indent=1))
 
 

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import platformdirs
 
+from commtune.private_files import require_own
+
 
 def data_folder() -> Path:
-    """Returns the folder of campaigns' records, and of the database unless it is elsewhere."""
-    return platformdirs.user_data_path("commtune")
+    """Returns the folder of campaigns' records, and of the database unless it is elsewhere.
+
+    Raises:
+        EnvironmentFault: others can write it, as for all folders below it.
+    """
+    return _own(platformdirs.user_data_path("commtune"))
 
 
 def cache_folder() -> Path:
@@ -18,9 +24,14 @@ def cache_folder() -> Path:
 
 
 def campaign_folder(campaign: str) -> Path:
-    return data_folder() / "campaigns" / campaign
+    return _own(data_folder() / "campaigns" / campaign)
 
 
 def runs_folder(campaign: str) -> Path:
     """Returns the folder of a campaign's record files."""
-    return campaign_folder(campaign) / "runs"
+    return _own(campaign_folder(campaign) / "runs")
+
+
+def _own(folder: Path) -> Path:
+    require_own(f"the folder {folder} is not used", folder)
+    return folder

@@ -117,6 +117,26 @@ def test_a_database_folder_that_cannot_be_written(tmp_path: Path) -> None:
     assert finding.mend
 
 
+def test_a_database_that_commands_refuse_is_not_fine(tmp_path: Path) -> None:
+    file = tmp_path / "commtune.db"
+    file.touch()
+    tmp_path.chmod(0o1777)
+    finding = doctor._check_database_file(file, MOUNTS)
+    assert finding.status is Status.MISSING
+    assert finding.what == f"{file} is not opened: everybody can write its folder"
+    assert str(finding.mend).startswith("export COMMTUNE_DB=sqlite:///")
+
+
+def test_a_cache_whose_builds_are_refused_is_not_fine(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert not [*doctor._check_cache(tmp_path)]
+    tmp_path.chmod(0o777)
+    (finding,) = doctor._check_cache(tmp_path)
+    assert finding.status is Status.MISSING
+    assert finding.what == f"no build in {tmp_path} is used: everybody can write its folder"
+    assert str(finding.mend).startswith("export XDG_CACHE_HOME=")
+
+
 @pytest.fixture
 def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -151,6 +171,20 @@ def test_no_mpi_at_all_is_missing_once_with_the_line_that_gets_one(no_programs: 
 @pytest.fixture
 def machine() -> Machine:
     return replace(describe_machine(), cores_usable=8, cpu_quota=None, gpus=(), slurm="")
+
+
+def test_an_mpi_that_is_refused_is_not_said_to_be_missing(
+    no_programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = no_programs / "roots" / "mpich"
+    write_script(prefix / "bin/mpicxx", "")
+    prefix.chmod(0o777)
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(prefix.parent))
+    said = [(one.status, one.what) for one in doctor._check_mpi()]
+    assert (
+        Status.MISSING,
+        f"wheel:mpich: the MPI in {prefix} is not used: everybody can write it",
+    ) in said
 
 
 def test_too_few_cores_are_a_warning(machine: Machine) -> None:

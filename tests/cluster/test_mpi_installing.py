@@ -74,6 +74,16 @@ def test_a_wheel_is_installed_once_and_whole(offline: Path) -> None:
     assert (made.prefix / "mine").exists()  # nothing was made again
 
 
+def test_what_is_there_already_is_not_started_if_others_can_write_it(offline: Path) -> None:
+    made = install_wheel("mpich", offline)
+    for folder in (made.prefix, made.compiler.parent):
+        folder.chmod(0o755)
+    made.compiler.chmod(0o777)
+    said = f"the MPI in {made.prefix} is not used: everybody can write {made.compiler}"
+    with pytest.raises(EnvironmentFault, match=said):
+        install_wheel("mpich", offline)
+
+
 def test_under_any_umask_nobody_else_can_write_what_is_installed(
     offline: Path, tmp_path: Path
 ) -> None:

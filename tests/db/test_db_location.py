@@ -51,7 +51,23 @@ def test_a_device_in_the_place_of_that_file_ends_in_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COMMTUNE_DB_FILE", "/dev/zero")
+    with pytest.raises(UserError, match="is not read: everybody can write it"):
+        database_url(None)
+    monkeypatch.setenv("COMMTUNE_TRUSTED", "/dev/zero")
     with pytest.raises(UserError, match="is no plain text"):
+        database_url(None)
+
+
+def test_a_url_in_a_file_that_others_can_write_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "url"
+    file.write_text("postgresql://ann@db/x\n")
+    monkeypatch.setenv("COMMTUNE_DB_FILE", str(file))
+    tmp_path.chmod(0o755)
+    assert database_url(None) == "postgresql+psycopg://ann@db/x"
+    file.chmod(0o666)
+    with pytest.raises(UserError, match=f"DB_FILE={file} is not read: everybody can write it"):
         database_url(None)
 
 
@@ -160,6 +176,9 @@ def test_an_sqlite_url_without_a_file_is_refused(url: str) -> None:
         "postgresql://db/x?user=ann&password=s3cret",
         "postgresql://db/x?options=-c%20auth.token%3Ds3cret&user=ann",
         "mysql+pymysql://:s3cret@db/x",
+        "postgresql://ann@db/x?pass%77ord=s3cret",
+        "postgresql://ann@db/x?sslmode=require;PassWord=s3cret;s3cret&opti%6fns=-crole%3Ds3cret",
+        "postgresql://ann@db/x;password=s3cret",
     ],
 )
 def test_no_password_is_shown(url: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from components import require_component
+from made_files import give_away
 
 from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.location import sqlite_path
@@ -86,11 +86,6 @@ def test_a_pipe_is_refused_and_not_waited_for(
         open_(f"sqlite:///{tmp_path}/pipe")
 
 
-def _give_away(path: Path) -> None:
-    require_component("root, who can give a file away", os.geteuid() == 0)
-    os.chown(path, 65534, 65534)
-
-
 @pytest.mark.root
 @pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
 def test_a_log_that_another_user_laid_beside_a_database_is_not_read(
@@ -100,7 +95,7 @@ def test_a_log_that_another_user_laid_beside_a_database_is_not_read(
     log = Path(f"{shared}{end}")
     log.write_bytes(b"")
     log.chmod(0o600)
-    _give_away(log)
+    give_away(log)
     url = f"sqlite:///{shared}"
     said = f"is not opened: commtune.db{end} beside it belongs to nobody"
     for refused in (open_database, open_readable, lambda url: open_for_reading(url).__enter__()):
@@ -115,7 +110,7 @@ def test_a_log_that_another_user_laid_beside_a_database_is_not_read(
 def test_the_owner_of_a_folder_can_replace_what_is_in_it(shared: Path, mode: int) -> None:
     shared.chmod(0o600)
     shared.parent.chmod(mode)
-    _give_away(shared.parent)
+    give_away(shared.parent)
     assert who_else_wrote(shared) == "its folder belongs to nobody"
 
 
@@ -123,7 +118,7 @@ def test_the_owner_of_a_folder_can_replace_what_is_in_it(shared: Path, mode: int
 def test_a_database_that_another_user_laid_there_is_not_opened(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _give_away(shared)
+    give_away(shared)
     url = f"sqlite:///{shared}"
     for refused in (open_database, open_readable, lambda url: open_for_reading(url).__enter__()):
         with pytest.raises(DatabaseFault, match=r"is not opened: it belongs to nobody") as fault:
@@ -142,3 +137,61 @@ def test_a_link_is_as_good_as_where_it_leads(shared: Path, tmp_path: Path) -> No
     closed.mkdir(0o700)
     (closed / "commtune.db").symlink_to(shared)
     assert who_else_wrote(closed / "commtune.db") == "everybody can write it"
+
+
+@pytest.mark.parametrize(
+    ("mode", "of_root", "is_refused"),
+    [
+        (0o777, 0o755, True),
+        (0o755, 0o755, False),
+        (0o1777, 0o755, False),  # sticky: others can't rename what is ours
+        (0o777, 0o700, False),  # nobody else gets there
+    ],
+)
+def test_who_can_rename_a_folder_above_can_replace_a_database(
+    open_folder: Path, migrated_sqlite: Path, mode: int, of_root: int, *, is_refused: bool
+) -> None:
+    above = open_folder / "root" / "above"
+    (above / "own" / "closed").mkdir(0o700, parents=True)
+    file = Path(shutil.copy(migrated_sqlite, above / "own" / "closed" / "commtune.db"))
+    above.chmod(mode)
+    above.parent.chmod(of_root)
+    if not is_refused:
+        open_readable(f"sqlite:///{file}").close()
+        return
+    with pytest.raises(
+        DatabaseFault, match=f"is not opened: everybody can write {above}"
+    ) as fault:
+        open_readable(f"sqlite:///{file}")
+    assert fault.value.hint.startswith(f"chmod go-w {above}; or,")
+
+
+def test_who_can_replace_a_link_can_replace_what_it_leads_to(open_folder: Path) -> None:
+    own, above = open_folder / "own", open_folder / "above"
+    own.mkdir(0o700)
+    above.mkdir()
+    (above / "up").symlink_to("../above/link")
+    (above / "link").symlink_to(own)
+    (own / "commtune.db").touch()
+    (open_folder / "link").symlink_to(above / "up")
+    linked = open_folder / "link" / "commtune.db"
+    assert not who_else_wrote(linked)
+    above.chmod(0o777)
+    assert who_else_wrote(linked) == f"everybody can write {above}"
+    (own / "loop").symlink_to("loop")
+    assert not who_else_wrote(own / "loop" / "commtune.db")
+
+
+@pytest.mark.root
+def test_the_owner_of_a_folder_above_can_replace_what_is_below(open_folder: Path) -> None:
+    above = open_folder / "above"
+    (above / "own").mkdir(0o700, parents=True)
+    file = above / "own" / "commtune.db"
+    give_away(above)
+    assert who_else_wrote(file) == f"{above} belongs to nobody"
+    os.chown(above, 0, 65534)
+    assert not who_else_wrote(file)
+    above.chmod(0o1775)
+    assert not who_else_wrote(file)
+    above.chmod(0o775)
+    assert who_else_wrote(file) == f"the group nogroup can write {above}"

@@ -51,3 +51,14 @@ def test_sqlites_own_message_need_not_be_text(tmp_path: Path) -> None:
         open_readable(url)
     with pytest.raises(DatabaseFault, match="no campaign of the database"):
         set_damaged_apart(url)
+
+
+def test_what_others_can_write_is_not_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "open" / "commtune.db"
+    path.parent.mkdir()
+    path.parent.chmod(0o755)
+    _store_two(path)
+    path.chmod(0o666)
+    with pytest.raises(DatabaseFault, match="is not opened: everybody can write it"):
+        set_damaged_apart(f"sqlite:///{path}")
+    assert [one.name for one in path.parent.iterdir()] == [path.name]

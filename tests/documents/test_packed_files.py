@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, get_native_id
 
 import pytest
 
@@ -48,6 +50,28 @@ def test_threads_replace_the_same_file_with_whole_texts(tmp_path: Path) -> None:
         list(pool.map(lambda n: replace_own_file(file, f"{n % 10}" * 100_000), range(100)))
     assert len(file.read_text()) == 100_000 and len(set(file.read_text())) == 1
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_link_that_others_lay_at_a_temporary_name_is_not_followed(tmp_path: Path) -> None:
+    mine, file = tmp_path / "mine", tmp_path / "kept"
+    mine.write_text("mine")
+    part, done = tmp_path / f"kept.{get_native_id()}.part", Event()
+
+    def lay_links() -> None:
+        while not done.is_set():
+            with suppress(OSError):
+                part.symlink_to(mine)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lay_links)
+        try:
+            for _ in range(1000):
+                with suppress(FileExistsError):  # the link is there first
+                    replace_own_file(file, "theirs")
+        finally:
+            done.set()
+    assert mine.read_text() == "mine"
+    assert not file.is_symlink()
 
 
 def test_links_are_left_alone(tmp_path: Path) -> None:

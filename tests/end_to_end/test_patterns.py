@@ -117,6 +117,9 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     assert "A / B is the ratio of mean times, as in the profile's campaign" in said.out
     (kept,) = (folder / "data" / "commtune" / "matrices").iterdir()
     assert kept.read_text() == "0 1 100.0\n1 0 50.0\n"
+    kept.chmod(0o666)
+    kept.parent.chmod(0o755)
+    assert f"the matrix {kept} is not used: everybody can write it" in commtune(*again).err
     kept.unlink()
     said = commtune(*again)
     assert said.code == 2

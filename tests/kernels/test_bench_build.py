@@ -65,6 +65,25 @@ def test_two_builds_at_once_end_in_one_executable_that_is_kept(
     assert first.stat().st_mtime_ns == made_ns
 
 
+@pytest.mark.usefixtures("small", "no_umask")
+def test_a_build_is_not_used_from_a_folder_that_another_user_made_meanwhile(
+    mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    key = build_benchmark(mpi, tmp_path / "first").executable.parent.name
+    laid = tmp_path / "cache" / key / "commtune-bench"
+
+    def lay(*_: object) -> None:
+        laid.parent.mkdir(0o777, exist_ok=True)
+        write_script(laid, "echo evil")
+
+    token = ON_STEP.set(lay)
+    try:
+        with pytest.raises(EnvironmentFault, match="is not used: everybody can write its folder"):
+            build_benchmark(mpi, tmp_path / "cache")
+    finally:
+        ON_STEP.reset(token)
+
+
 @pytest.mark.usefixtures("small")
 def test_a_build_says_how_far_it_is(mpi: MpiInstallation, tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []

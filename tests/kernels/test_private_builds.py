@@ -7,10 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from made_files import give_away
 
 from commtune.errors import BuildFailed, EnvironmentFault
 from commtune.kernels.library_builds import build_message_counter, build_tuner
 from commtune.model import MpiInstallation
+from commtune.progress import ON_STEP
 
 pytestmark = pytest.mark.usefixtures("no_umask")
 
@@ -36,14 +38,58 @@ def test_a_counter_that_others_can_write_is_not_preloaded(
     _check_library(partial(build_message_counter, mpi), tmp_path / "cache")
 
 
-@pytest.mark.parametrize("defined", ["s3cretword", r"\"s3cretword\"", "'\"s3cretword two\"'"])
+def test_a_library_is_not_put_beside_what_others_wrote(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    cache = tmp_path / "cache"
+    key = build_tuner(tmp_path / "first").parent.name
+    # As another user's process would do meanwhile, in a sticky folder.
+    token = ON_STEP.set(lambda *_: (cache / key).mkdir(0o777, exist_ok=True))
+    request.addfinalizer(lambda: ON_STEP.reset(token))
+    with pytest.raises(EnvironmentFault, match="is not used: everybody can write it"):
+        build_tuner(cache)
+
+
+@pytest.mark.root
+def test_nothing_is_built_in_a_cache_of_another(
+    open_folder: Path, request: pytest.FixtureRequest
+) -> None:
+    folder = build_tuner(open_folder).parent
+    folder.rename(open_folder / "kept")
+    folder.mkdir()
+    give_away(folder)
+    token = ON_STEP.set(lambda *_: pytest.fail("something is built"))
+    request.addfinalizer(lambda: ON_STEP.reset(token))
+    with pytest.raises(EnvironmentFault, match="is not used: its folder belongs to nobody"):
+        build_tuner(open_folder)
+    folder.rmdir()
+    give_away(open_folder)
+    with pytest.raises(EnvironmentFault, match=f"is not used: {open_folder} belongs to nobody"):
+        build_tuner(open_folder)
+
+
+@pytest.mark.parametrize(
+    "defined",
+    [
+        "-DTOKEN=s3cretword",
+        r"-DTOKEN=\"s3cretword\"",
+        "-DTOKEN='\"s3cretword two\"'",
+        '"-DTOKEN=one s3cretword"',
+        r"-DTOKEN=\"one\ s3cretword\"",
+        r"-DTOKEN=one\(s3cretword\)",
+        "'-DTOKEN(x)=s3cretword'",
+        "-D TOKEN=s3cretword",
+        "-Wp,-DTOKEN=s3cretword",
+        "\"-DTOKEN=one s3cretword -I'",
+    ],
+)
 def test_what_flags_define_is_neither_printed_nor_kept(
     defined: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CXXFLAGS", f"-O1 -DTOKEN={defined} -DSIZE=1 -include /missing.h")
+    monkeypatch.setenv("CXXFLAGS", f"-O1 {defined} -DSIZE=1 -include /missing.h")
     log = tmp_path / "log"
     with pytest.raises(BuildFailed) as fault:
         build_tuner(tmp_path / "cache", log=log)
     said = fault.value.message + log.read_text()
     assert "s3cretword" not in said
-    assert "-DTOKEN=" in said and "***" in said and "-DSIZE=1 -include /missing.h" in said
+    assert "TOKEN" in said and "***" in said and "-DSIZE=1 -include /missing.h" in said

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from components import require_component
 
 
 def write_file(file: Path, text: str) -> Path:
@@ -28,3 +30,18 @@ def no_umask() -> Iterator[None]:
     before = os.umask(0)
     yield
     os.umask(before)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may enter; others can't get below those of pytest."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        yield folder
+
+
+def give_away(path: Path) -> None:
+    """Gives a file to the user nobody."""
+    require_component("root, who can give a file away", os.geteuid() == 0)
+    os.chown(path, 65534, 65534)

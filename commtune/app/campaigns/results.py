@@ -94,7 +94,6 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> tuple[in
             hint="'commtune status' shows its state",
         )
     with replaced_file(output) as part:
-        part.touch()  # SQLite doesn't say why it can't
         count = write_studies(
             part,
             {_name(*key, about): about for key, about in seen.studies.items()},

@@ -191,7 +191,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _replace(file: Path, content: bytes) -> None:
-    with writing_file(file), replacing_file(file) as part, part.open("xb") as opened:
+    with writing_file(file), replacing_file(file) as part, part.open("wb") as opened:
         opened.write(content)
         opened.flush()
         os.fchmod(opened.fileno(), _FILE)

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.private_files import make_private_folder, writing_data
+from commtune.private_files import writing_data
 
 _EXIT = re.compile(r"(\d{1,3}) (\d{9,11}\.\d{1,6}) (\d{9,11}\.\d{1,6})\s*", re.ASCII)
 _NOTE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
@@ -86,10 +86,9 @@ class JobFolder:
                 its nodes: the note for a controller that adopts the job.
 
         Raises:
-            EnvironmentFault: the folder can't be written to.
+            EnvironmentFault: the folder can't be written to, or others can.
         """
         with writing_data("the job's folder can't be written", self.path):
-            make_private_folder(self.path)
             (self.path / "note").write_text(f"{limit_s:.3f} {expected_s:.3f}\n")
             if database:
                 self.database.touch(mode=0o600)  # the URL may hold a password

@@ -30,6 +30,7 @@ from commtune.errors import CommtuneError, MissingComponent, UserError
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
 from commtune.model.configuration import Changes
+from commtune.private_files import FILES_BESIDE, who_else_wrote
 
 _LEAST_SHM_BYTES = 64 * 2**20
 _LEAST_DISK_BYTES = 2**30
@@ -158,6 +159,9 @@ def _check_mpi() -> Iterator[Check]:
         elif isinstance(found, OSError):
             what = f"{name}: can't look: {found.filename}: {found.strerror}"
             yield Check("mpi", Status.WARNING, what)
+        elif not isinstance(found, MissingComponent):
+            status = Status.WARNING if some else Status.MISSING
+            yield Check("mpi", status, f"{name}: {found.message}")
         elif name == "path":
             yield Check("mpi", Status.OK, f"path: {found.message}; wheels serve as well")
         elif not some and name == "wheel:mpich":
@@ -239,13 +243,15 @@ def _check_pbs(environment: Mapping[str, str]) -> Iterable[Check]:
 
 
 def _check_database_file(file: Path, mountinfo: str) -> Check:
-    """Checks that the database's file or folder is writable, has room, and is on a local disk."""
+    """Checks that this user and no other can write the database, its room, and its disk."""
     existing = _existing_part(file.parent)
     closed = existing if not os.access(existing, os.W_OK | os.X_OK) else None
     if closed is None and os.access(file, os.F_OK) and not os.access(file, os.W_OK):
         closed = file
     if closed is not None:
         return Check("database", Status.MISSING, f"can't write to {closed}", _own_database())
+    if why := who_else_wrote(file, beside=FILES_BESIDE):
+        return Check("database", Status.MISSING, f"{file} is not opened: {why}", _own_database())
     kind = filesystem_type(existing.resolve(), mountinfo) or "unknown"
     free = shutil.disk_usage(existing).free
     what = f"{file}: {kind}, {_gib(free)} free"
@@ -275,9 +281,12 @@ def _existing_part(folder: Path) -> Path:
 
 def _check_cache(folder: Path) -> Iterator[Check]:
     """Checks that the benchmark can be built; yields nothing if it can."""
-    existing = _existing_part(folder)
+    existing, what = _existing_part(folder), ""
     if not os.access(existing, os.W_OK | os.X_OK):
         what = f"can't write to {existing}: the benchmark is built below it"
+    elif why := who_else_wrote(folder / "build"):
+        what = f"no build in {folder} is used: {why}"
+    if what:
         mend = Changes(XDG_CACHE_HOME=str(_own_folder()))
         yield Check("cache", Status.MISSING, what, mend)
 

@@ -20,10 +20,10 @@ import platformdirs
 
 from commtune import process
 from commtune.cluster.mpi.wheels import WHEELS, install_command, install_prefix
-from commtune.errors import CommtuneError, EnvironmentFault, MissingComponent, UnknownName
+from commtune.errors import CommtuneError, MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.paths import is_file
-from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
+from commtune.private_files import require_own
 
 #: Variable with the first folders in which to look for installed wheels; separated like PATH.
 _SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
@@ -186,7 +186,11 @@ def _installation(
 
 def install_wheel(name: str, root: Path) -> MpiInstallation:
     """As ``install_prefix``, but returns the identified MPI."""
-    prefix = install_prefix(name, root)
+    return _identify_wheel(install_prefix(name, root), name)
+
+
+def _identify_wheel(prefix: Path, name: str) -> MpiInstallation:
+    require_own(f"the MPI in {prefix} is not used", prefix, inside=True)
     return _identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
@@ -240,32 +244,14 @@ def _wheel(name: str) -> MpiInstallation:
     wheel = WHEELS[name]
     own = f"{name}-{wheel.version}"
     for prefix in (p for root in roots for p in (root / own, root / name, root)):
-        compiler = prefix / "bin" / "mpicxx"
-        if is_file(compiler):
-            _require_private(prefix)
-            found = _identify_mpi(compiler, f"wheel:{name}")
+        if is_file(prefix / "bin" / "mpicxx"):
+            found = _identify_wheel(prefix, name)
             if found.flavour is wheel.flavour:
                 return found
     raise MissingComponent(
         f"the {name} wheel is not installed in any of " + ", ".join(map(str, roots)),
         hint=f"commtune mpi install {name}",
     )
-
-
-def _require_private(prefix: Path) -> None:
-    """Refuses an MPI that the user didn't name, if other users may have put programs there.
-
-    Raises:
-        EnvironmentFault: another user owns it, or others can write to it.
-    """
-    for file in (prefix, *(prefix / "bin").iterdir(), *prefix.glob("lib/*")):
-        if why := who_else_wrote(file):
-            named = shlex.quote(str(prefix.resolve()))
-            raise EnvironmentFault(
-                f"the MPI in {prefix} is not used: {file}: {why}",
-                hint=f"chmod -R go-w {named}; or, if you trust who wrote it: "
-                f"export {TRUSTED_VARIABLE}={named}",
-            )
 
 
 def _by_name(path: Path) -> MpiInstallation:

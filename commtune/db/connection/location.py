@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from commtune.errors import DatabaseFault, NoAnswer, UserError
+from commtune.private_files import require_own
 
 #: Runs a statement with named parameters and returns its rows by column name.
 Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
@@ -48,9 +49,9 @@ _KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|
 #: A question mark that no name=value follows is part of a file's name.
 _QUERY = re.compile(r"\?\w+=")
 _TOKEN_IN_ADDRESS = re.compile(r"(https?|unix)://[^/]*@")
-_SECRET = re.compile(
-    r"([?&](?:options|password|sslpassword|passwd|pwd|token)=)([^&]*)", re.IGNORECASE
-)
+#: The name of a setting in a URL, and the names whose values nobody may see.
+_SETTING = re.compile(r"[?&;]([^=?&;]+)=")
+_SECRETS = ("options", "password", "sslpassword", "passwd", "pwd", "token")
 
 
 def database_url(option: str | None) -> str:
@@ -60,7 +61,8 @@ def database_url(option: str | None) -> str:
     the path of an SQLite file. ``postgresql://`` means the psycopg 3 driver.
 
     Raises:
-        UserError: the text is malformed, or that file can't be read, or is empty.
+        UserError: the text is malformed; or that file can't be read, is empty, or others can
+            write it.
     """
     chosen = option or os.environ.get("COMMTUNE_DB") or _url_in_file()
     if not chosen:
@@ -109,6 +111,7 @@ def _absolute(written: str) -> Path:
 def _url_in_file() -> str:
     if not (file := os.environ.get("COMMTUNE_DB_FILE")):
         return ""
+    require_own(f"COMMTUNE_DB_FILE={file} is not read", Path(file), fault=UserError)
     try:
         with Path(file).open(encoding="utf-8") as opened:
             found = opened.read(_MOST_CHARACTERS).strip()
@@ -208,12 +211,25 @@ def shown_url(url: str) -> str:
     """Returns the URL for messages, with every password replaced by ``***``."""
     # Up to the last @: a password that is not percent-encoded may contain one.
     without = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url)
-    return _SECRET.sub(r"\1***", without)
+    return "***".join(_split_at_secrets(without)[::2])
+
+
+def _split_at_secrets(url: str) -> list[str]:
+    """Returns the parts of a URL; each second one is the value of a setting that is secret."""
+    parts, at = [], 0
+    for found in _SETTING.finditer(url):
+        begin = found.end()
+        # Drivers decode the names, too.
+        if begin >= at and unquote(found[1]).lower() in _SECRETS:
+            end = begin + len(url[begin:].partition("&")[0])
+            parts += [url[at:begin], url[begin:end]]
+            at = end
+    return [*parts, url[at:]]
 
 
 def hide_secrets(said: str, url: str) -> str:
     """Returns a driver's message, which may repeat parts of the URL, without its passwords."""
-    values = re.findall(r"://[^:/@]*:(.*)@", url) + [value for _, value in _SECRET.findall(url)]
+    values = re.findall(r"://[^:/@]*:(.*)@", url) + _split_at_secrets(url)[1::2]
     for value in map(unquote, values):
         # A server may repeat only the value of a setting in ``options``.
         parts = (word.partition("=")[2] for word in value.split())

@@ -12,10 +12,8 @@ from urllib.parse import quote
 from commtune.db.connection import location
 from commtune.errors import DatabaseFault, NoAnswer
 from commtune.paths import exists, is_file
-from commtune.private_files import how_to_trust, who_else_wrote
+from commtune.private_files import FILES_BESIDE, require_own
 
-#: Suffixes of the files that SQLite reads together with a database.
-FILES_BESIDE = ("-wal", "-shm", "-journal")
 _LOOK = "SELECT 1 FROM sqlite_master LIMIT 1"
 
 
@@ -96,11 +94,8 @@ def require_private(path: Path) -> None:
             f"the database {path} is not opened: it is a pipe or a device, not a regular file",
             hint=location.ELSEWHERE,
         )
-    if why := who_else_wrote(path, beside=FILES_BESIDE):
-        raise DatabaseFault(
-            f"the database {path} is not opened: {why}, and 'commtune run' loads what it says",
-            hint=how_to_trust(path, why),
-        )
+    said = f"the database {path}, from which 'commtune run' loads settings, is not opened"
+    require_own(said, path, beside=FILES_BESIDE, fault=DatabaseFault)
 
 
 #: Decodes text columns. Invalid UTF-8 becomes surrogates, which the check of the row reports.

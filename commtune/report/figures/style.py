@@ -19,7 +19,8 @@ import platformdirs
 
 from commtune import formatting
 from commtune.documents.files import replaced_file
-from commtune.private_files import make_private_folder
+from commtune.errors import EnvironmentFault
+from commtune.private_files import writing_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,8 +146,9 @@ def _own_folder() -> Iterator[None]:
     folder = platformdirs.user_cache_path("commtune") / "matplotlib"
     with ExitStack() as stack:
         try:
-            make_private_folder(folder)
-        except OSError:
+            with writing_data("the list of fonts can't be kept", folder):
+                pass
+        except EnvironmentFault:  # also a matplotlibrc of others would be read there
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.environ[_FOLDER_VARIABLE] = str(folder)
         # Not for programs that are started later.
