@@ -266,7 +266,7 @@ def _limit(nominal: Nominal) -> str:
 
 
 #: Jinja filters that the templates of the page need.
-FILTERS: Mapping[str, Callable[..., Any]] = {
+_FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": formatting.format_size, "duration": formatting.format_duration,
     "wall": formatting.format_wall_time,
     "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
@@ -285,5 +285,5 @@ def templates_in(loader: jinja2.BaseLoader) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS
+    environment.filters |= _FILTERS
     return environment
