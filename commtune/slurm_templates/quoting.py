@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
@@ -81,7 +82,7 @@ def _spelled(byte: int) -> str:
     return chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"
 
 
-def quote_words(values: Sequence[object]) -> QuotedText:
+def _quote_words(values: Sequence[object]) -> QuotedText:
     """Returns a command with its arguments, each one word; filter ``words``.
 
     Raises:
@@ -120,7 +121,7 @@ def _named(character: str) -> str:
     return names.get(character) or repr(character)
 
 
-def format_slurm_time(seconds: object) -> QuotedText:
+def _format_slurm_time(seconds: object) -> QuotedText:
     """Returns a time limit for sbatch, in whole minutes, rounded up; filter ``slurm_time``.
 
     Raises:
@@ -130,8 +131,8 @@ def format_slurm_time(seconds: object) -> QuotedText:
     return QuotedText(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
 
 
-def format_whole_seconds(seconds: object) -> QuotedText:
-    """Returns a time limit for qsub, in whole seconds; raises as ``format_slurm_time``."""
+def _format_whole_seconds(seconds: object) -> QuotedText:
+    """Returns a time limit for qsub, in whole seconds; raises as ``_format_slurm_time``."""
     return QuotedText(str(math.ceil(_checked_limit(seconds))))
 
 
@@ -169,7 +170,7 @@ def check_variable(name: object) -> QuotedText:
     return QuotedText(text)
 
 
-def check_code(lines: object) -> QuotedText:
+def _check_code(lines: object) -> QuotedText:
     """Returns a user's shell code unquoted (filter ``code``); a ``UserError`` for a value."""
     if not isinstance(lines, ShellCode):
         raise UserError(
@@ -177,3 +178,14 @@ def check_code(lines: object) -> QuotedText:
             hint="only the job's lines before and after are code",
         )
     return QuotedText(lines)
+
+
+#: Filters of templates.
+FILTERS: dict[str, Callable[[Any], QuotedText]] = {
+    "directive": quote_directive,
+    "slurm_time": _format_slurm_time,
+    "whole_seconds": _format_whole_seconds,
+    "variable": check_variable,
+    "words": _quote_words,
+    "code": _check_code,
+}

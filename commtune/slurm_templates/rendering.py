@@ -233,19 +233,9 @@ def _environment(folder: Path | None) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.context_class = _Context
-    environment.filters.update(_FILTERS)
+    environment.filters.update(quoting.FILTERS)
     environment.globals["guard_names"] = PROTECTED_NAMES
     return environment
-
-
-_FILTERS: dict[str, Callable[[Any], QuotedText]] = {
-    "directive": quoting.quote_directive,
-    "slurm_time": quoting.format_slurm_time,
-    "whole_seconds": quoting.format_whole_seconds,
-    "variable": quoting.check_variable,
-    "words": quoting.quote_words,
-    "code": quoting.check_code,
-}
 
 
 def _quote_value(value: object) -> str:
