@@ -152,10 +152,6 @@ class Fabric:
         sharing = Counter(self.ports.of_gpu[:active])
         return active * self.ports.bandwidth / max(sharing.values())
 
-    def self_bounds(self) -> tuple[float, float] | None:
-        """Returns bounds of a GPU's copy to itself: bytes copied, and bytes read and written."""
-        return None if self.memory is None else (self.memory / 2, self.memory)
-
     @classmethod
     def of_plain(cls, data: Mapping[str, Any]) -> Fabric:
         """Returns the fabric from the plain data that ``asdict`` makes of it."""

@@ -85,7 +85,7 @@ def _add_assumptions(fabric: Fabric, question: NominalQuestion, found: Bound | N
         assumptions.append(_HOST_PORTS)
     elif question.nodes > 1 and fabric.ports and fabric.ports.assumed:
         assumptions.append(_ASSUMED_PORTS)
-    return found.as_nominal(fabric, tuple(assumptions))
+    return replace(found, assumptions=tuple(assumptions), origin=fabric.origin)
 
 
 def _find_traffic_nominal(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Nominal:
@@ -219,12 +219,10 @@ def _limit_nodes(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]
 
 
 def _find_copy_nominal(fabric: Fabric) -> Nominal:
-    both = fabric.self_bounds()
-    if both is None:
+    if fabric.memory is None:
         return Nominal(None, why="the bandwidth of the GPU's memory is not described")
-    copied, moved = both
-    why = f"{format_bandwidth(moved)} of memory, each byte read and written"
-    return Bound(copied, "memory bandwidth", why).as_nominal(fabric, ())
+    why = f"{format_bandwidth(fabric.memory)} of memory, each byte read and written"
+    return Bound(fabric.memory / 2, "memory bandwidth", why, origin=fabric.origin)
 
 
 def _find_staged_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal:
@@ -247,7 +245,8 @@ def _find_staged_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal:
         times += factor / network.bytes_per_s
         why += f", then {network.why}"
         assumptions += network.assumptions
-    return Bound(factor / times, "store and forward", why).as_nominal(fabric, tuple(assumptions))
+    nominal = Bound(factor / times, "store and forward", why)
+    return replace(nominal, assumptions=tuple(assumptions), origin=fabric.origin)
 
 
 def _count_copied(question: NominalQuestion) -> tuple[float, float] | None:
