@@ -24,6 +24,7 @@ _MOVED_ALIKE = (
     "ping-pong", "bidirectional", "stream", "pairs", "ring", "allreduce", "alltoall", "broadcast",
     "reduce",
 )  # fmt: skip
+_OF_TWO_RANKS = ("ping-pong", "bidirectional", "stream", "pairs")
 _HOST_PORTS = "each rank uses one network port, neighbours the same"
 
 
@@ -150,7 +151,7 @@ def _find_striping_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal
 
 def _bound_links(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Iterator[Bound]:
     for demands in traffic.inside:
-        if question.is_pair:
+        if question.operation in _OF_TWO_RANKS:
             yield from (_bound_pair(fabric, a, b, traffic.counted) for a, b, _ in demands)
             continue
         for edge, load in fabric.edge_loads(demands).items():
@@ -177,7 +178,7 @@ def _bound_pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
 
 
 def _describe_edge(fabric: Fabric, edge: Edge) -> str:
-    words = " and ".join(str(link) for link in fabric.between(*edge))
+    words = " and ".join(str(link) for link in fabric.links if {link.a, link.b} == {*edge})
     a, b = (f"GPU {v}" if v < fabric.gpus else "the switch" for v in edge)
     return f"{words} from {a} to {b}"
 
