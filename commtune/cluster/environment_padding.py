@@ -15,7 +15,7 @@ from pathlib import Path
 
 from commtune.model import RunRequest
 
-PADDING = "COMMTUNE_PADDING"
+_PADDING = "COMMTUNE_PADDING"
 #: Bytes. A configuration's variables usually fit into a page. Where they don't, they are padded to
 #: whole pages, so that addresses within a page are still the same.
 _PAGE = 4096
@@ -33,9 +33,9 @@ def pad_variables(
         environment: variables of all runs; those of this run may replace some.
         records: folder of the record files, so that lengths differ between campaigns.
     """
-    taken = _bytes({**environment, **variables, PADDING: ""}) - _bytes(environment)
+    taken = _bytes({**environment, **variables, _PADDING: ""}) - _bytes(environment)
     pages = max(1, math.ceil(taken / _PAGE))
-    return {**variables, PADDING: "x" * (pages * _PAGE - taken + _offset(request, records))}
+    return {**variables, _PADDING: "x" * (pages * _PAGE - taken + _offset(request, records))}
 
 
 def padding_facts(

@@ -121,15 +121,6 @@ def sum_node_hours(attempts: Iterable[AccountedJob]) -> float:
     return sum(longest.values())
 
 
-def attempts_of(job: str, accounts: Iterable[AccountedJob]) -> list[AccountedJob]:
-    """Returns the attempts of a job in the accounts, in order.
-
-    Accounts lag behind the queue, and may list a job as running that has just ended. So use them
-    for jobs that the queue no longer lists.
-    """
-    return [attempt for attempt in accounts if attempt.number == job]
-
-
 def read_span(text: str) -> float | None:
     """Reads ``2-00:00:00``, ``100:30:00`` or ``30:00`` in seconds; ``None`` for all else."""
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
@@ -159,7 +150,8 @@ class Scheduler(Protocol):
       complete.
     - ``cancel`` ends these jobs and no others. It ignores finished and unknown ones, and may be
       repeated. It checks all job ids before it cancels any job.
-    - ``account`` lists every attempt, in order; it may lag some seconds behind ``poll``.
+    - ``account`` lists every attempt, in order. It may lag some seconds behind ``poll``, and call
+      a job running that has just ended: it is for jobs that the queue no longer lists.
     - All errors are ``SchedulerFault``, or ``MissingComponent`` if the scheduler's commands don't
       exist.
     """

@@ -25,8 +25,6 @@ from commtune.formatting import describe_speedup
 from commtune.model import PYTHON_BACKENDS, Backend, Operation, Profile, Verdict
 from commtune.wording import describe_verdict, suggest_verification
 
-__all__ = ["ExportDocument", "render_profile", "render_rule_module"]
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

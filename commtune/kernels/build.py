@@ -105,7 +105,7 @@ def build_benchmark(
     """
     environment = {**os.environ, **mpi.environment}
     version = _compiler_version(mpi, environment)
-    key = build_key(mpi, toolchain, version, environment, digest_of_sources())
+    key = _build_key(mpi, toolchain, version, environment, digest_of_sources())
     kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
     refusal = f"the benchmark {kept.executable} is not used"
     require_own(refusal, kept.executable)
@@ -122,7 +122,7 @@ def build_benchmark(
             said = BuildLog(log, kept=scratch / _LOG)
             steps = BuildSteps(
                 scratch / "build",
-                named_headers_first(environment),
+                _named_headers_first(environment),
                 said,
                 what="the benchmark",
                 words=_BUILDING_WORDS,
@@ -262,7 +262,7 @@ def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
                 (result / name).replace(kept / name)
 
 
-def build_key(
+def _build_key(
     mpi: MpiInstallation,
     toolchain: Toolchain | None,
     compiler_version: str,
@@ -298,7 +298,7 @@ def _names(toolchain: Toolchain | None, environment: Mapping[str, str]) -> Itera
             yield name
 
 
-def named_headers_first(environment: Mapping[str, str]) -> dict[str, str]:
+def _named_headers_first(environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the environment with CPATH moved behind the header folders that we pass."""
     # Environment modules set CPATH, which compilers search like -I and so before -isystem: the
     # nccl.h of another module would be used with our library. CPLUS_INCLUDE_PATH is after both.

@@ -15,7 +15,7 @@ from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
 from commtune.documents.files import replaced_file, writing_file
 from commtune.documents.quantities import format_bandwidth
-from commtune.model import FEW_PAIRS, Configuration
+from commtune.model import FEW_PAIRS
 from commtune.report import points, recommendations, timeline
 from commtune.report.earlier_campaigns import describe_learned
 from commtune.report.figures import evidence
@@ -144,7 +144,6 @@ class Page:
                 (p.bytes, p.evidence.speed): {pair.block: pair.ratio for pair in p.pairs}
                 for p in self.points
             },
-            default=Configuration(),
             interval=wording.format_simultaneous(self.record.held_against("level")),
             each_by_itself=formatting.each_by_itself(self.record.held_against("level")),
         )
@@ -266,7 +265,7 @@ def _limit(nominal: Nominal) -> str:
 
 
 #: Jinja filters that the templates of the page need.
-FILTERS: Mapping[str, Callable[..., Any]] = {
+_FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": formatting.format_size, "duration": formatting.format_duration,
     "wall": formatting.format_wall_time,
     "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
@@ -285,5 +284,5 @@ def templates_in(loader: jinja2.BaseLoader) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS
+    environment.filters |= _FILTERS
     return environment

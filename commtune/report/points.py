@@ -62,7 +62,6 @@ class SizePoint:
         profile: the profile whose range includes the size.
         configuration: the candidate that was measured; ``None`` if the runs don't tell.
         more_pairs: number of further pairs that would decide; 0 if unknown.
-        detectable: minimum detectable effect, a share; ``None`` if unknown.
     """
 
     evidence: PointEvidence
@@ -70,7 +69,6 @@ class SizePoint:
     configuration: Configuration | None
     pairs: tuple[_Pair, ...]
     more_pairs: int = 0
-    detectable: float | None = None
 
     @property
     def bytes(self) -> int:
@@ -129,7 +127,6 @@ def _size_point(
         configuration=whose,
         pairs=paired.get((whose, cell), ()) if whose is not None else (),
         more_pairs=_more_pairs(record, whose, cell),
-        detectable=record.conclusion.detectable.get(point.bytes),
     )
 
 

@@ -27,7 +27,7 @@ _Flags = npt.NDArray[np.bool_]
 _Logs = npt.NDArray[np.float64]
 
 
-class TimedRuns:
+class _TimedRuns:
     """Runs with their times in columns, since a long campaign has millions of times.
 
     Attributes:
@@ -122,7 +122,7 @@ class ReportedCampaign:
     plans: Mapping[int, model.BlockPlan]
     first_block: int
     concluded: bool
-    times: TimedRuns
+    times: _TimedRuns
     jobs: tuple[model.JobRecord, ...] = ()
     traffic: tuple[float, float] | None = None
     header: Mapping[str, Any] | None = None
@@ -236,7 +236,7 @@ def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> 
         plans={plan.number: plan for plan in store.blocks(campaign.id)},
         first_block=decision.first_block if decision else 0,
         concluded=stored is not None,
-        times=TimedRuns(runs, times),
+        times=_TimedRuns(runs, times),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
         header=benchmark_header(db, campaign.id),

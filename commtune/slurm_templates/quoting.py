@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
@@ -19,10 +20,6 @@ _BARE = re.compile(r"[A-Za-z0-9_./:,+@%=-]+\Z")
 #: replaces % in file names.
 _DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:=+@/~^*&|()\[\]-]+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-#: slurmctld's limits in characters, for most options and for those that differ.
-_LONGEST_TEXT = 1024
-_LONGEST = {"exclude": 65536, "output": 4096}
-_NEEDED = ("name", "output")
 #: Variables that bash computes, refuses to set, or that would change how the script itself runs.
 _OF_THE_SHELL = frozenset([
     "_", "BASHOPTS", "BASHPID", "BASH", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0",
@@ -85,7 +82,7 @@ def _spelled(byte: int) -> str:
     return chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"
 
 
-def quote_words(values: Sequence[object]) -> QuotedText:
+def _quote_words(values: Sequence[object]) -> QuotedText:
     """Returns a command with its arguments, each one word; filter ``words``.
 
     Raises:
@@ -124,32 +121,7 @@ def _named(character: str) -> str:
     return names.get(character) or repr(character)
 
 
-def check_options(options: Mapping[str, object]) -> None:
-    """Refuses options of a job that sbatch would misread; empty text and 0 are unset options.
-
-    Raises:
-        UserError: ``quote_directive`` refuses a value, or it is too long; with the option's name.
-    """
-    for name in ("nodes", "ranks_per_node"):
-        if not isinstance(options[name], int) or options[name] in (0, False):
-            raise UserError(
-                f"{name}: {options[name]} is not a number of them", hint="give 1 or more"
-            )
-    for name, value in options.items():
-        try:
-            if value not in ("", 0) or name in _NEEDED:
-                quote_directive(value)
-            if len(str(value)) > (most := _LONGEST.get(name, _LONGEST_TEXT)):
-                raise UserError(
-                    f"{quote_value(str(value))} has {len(str(value))} characters, and {most} is "
-                    "the most",
-                    hint="choose something shorter",
-                )
-        except UserError as e:
-            raise UserError(f"{name}: {e.message}", hint=e.hint) from e
-
-
-def format_slurm_time(seconds: object) -> QuotedText:
+def _format_slurm_time(seconds: object) -> QuotedText:
     """Returns a time limit for sbatch, in whole minutes, rounded up; filter ``slurm_time``.
 
     Raises:
@@ -159,8 +131,8 @@ def format_slurm_time(seconds: object) -> QuotedText:
     return QuotedText(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
 
 
-def format_whole_seconds(seconds: object) -> QuotedText:
-    """Returns a time limit for qsub, in whole seconds; raises as ``format_slurm_time``."""
+def _format_whole_seconds(seconds: object) -> QuotedText:
+    """Returns a time limit for qsub, in whole seconds; raises as ``_format_slurm_time``."""
     return QuotedText(str(math.ceil(_checked_limit(seconds))))
 
 
@@ -198,7 +170,7 @@ def check_variable(name: object) -> QuotedText:
     return QuotedText(text)
 
 
-def check_code(lines: object) -> QuotedText:
+def _check_code(lines: object) -> QuotedText:
     """Returns a user's shell code unquoted (filter ``code``); a ``UserError`` for a value."""
     if not isinstance(lines, ShellCode):
         raise UserError(
@@ -208,17 +180,12 @@ def check_code(lines: object) -> QuotedText:
     return QuotedText(lines)
 
 
-def check_environment(environment: Mapping[str, str]) -> None:
-    """Refuses variables that a script can't set unchanged.
-
-    Raises:
-        UserError: a variable's name is invalid, or its value isn't text or contains NUL.
-    """
-    for name, value in environment.items():
-        check_variable(name)
-        try:
-            quote_word(value)
-        except UserError as e:
-            raise UserError(f"{name}: {e.message}", hint=e.hint) from e
-        if not isinstance(value, str):
-            raise UserError(f"{name}: {quote_value(value)} is not text", hint="put it in quotes")
+#: Filters of templates.
+FILTERS: dict[str, Callable[[Any], QuotedText]] = {
+    "directive": quote_directive,
+    "slurm_time": _format_slurm_time,
+    "whole_seconds": _format_whole_seconds,
+    "variable": check_variable,
+    "words": _quote_words,
+    "code": _check_code,
+}

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 from jinja2.runtime import BlockReference, Context
 
+from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
 from commtune.model import PROTECTED_NAMES, JobScheduler
 from commtune.paths import is_folder
@@ -77,6 +78,10 @@ _OPTIONS = (
     "reservation", "network", "memory", "gres", "exclude", "comment", "gpus_per_node",
     "cpus_per_rank", "switches", "warn_s", "mail_user", "select", "place",
 )  # fmt: skip
+#: slurmctld's limits in characters, for most options and for those that differ.
+_LONGEST_TEXT = 1024
+_LONGEST = {"exclude": 65536, "output": 4096}
+_NEEDED = ("name", "output")
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def render_block(
         UserError: a name or value can't be quoted, or a template is wrong; with the place.
     """
     for step in steps:
-        quoting.check_environment(step.environment)
+        _check_environment(step.environment)
         if not 0 < step.time_limit_s < math.inf:
             raise UserError(
                 f"{step.time_limit_s} is not a time limit", hint="give seconds above 0"
@@ -139,8 +144,8 @@ def render_allocation(job: Job, command: tuple[str, ...], folder: Path | None = 
 
 
 def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]) -> str:
-    quoting.check_environment(job.environment)
-    quoting.check_options({option: getattr(job, option) for option in _OPTIONS})
+    _check_environment(job.environment)
+    _check_options(job)
     if folder is not None and not is_folder(folder):
         raise UserError(f"no folder of templates at '{folder}'", hint="check the path")
     try:
@@ -171,6 +176,47 @@ def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]
     return text
 
 
+def _check_environment(environment: Mapping[str, str]) -> None:
+    """Refuses variables that a script can't set unchanged.
+
+    Raises:
+        UserError: a variable's name is invalid, or its value isn't text or contains NUL.
+    """
+    for name, value in environment.items():
+        quoting.check_variable(name)
+        try:
+            quoting.quote_word(value)
+        except UserError as e:
+            raise UserError(f"{name}: {e.message}", hint=e.hint) from e
+        if not isinstance(value, str):
+            raise UserError(f"{name}: {quote_value(value)} is not text", hint="put it in quotes")
+
+
+def _check_options(job: Job) -> None:
+    """Refuses options of a job that sbatch would misread; empty text and 0 are unset options.
+
+    Raises:
+        UserError: ``quote_directive`` refuses a value, or it is too long; with the option's name.
+    """
+    for name in ("nodes", "ranks_per_node"):
+        number = getattr(job, name)
+        if not isinstance(number, int) or number == 0:
+            raise UserError(f"{name}: {number} is not a number of them", hint="give 1 or more")
+    for name in _OPTIONS:
+        value = getattr(job, name)
+        try:
+            if value not in ("", 0) or name in _NEEDED:
+                quoting.quote_directive(value)
+            if len(str(value)) > (most := _LONGEST.get(name, _LONGEST_TEXT)):
+                raise UserError(
+                    f"{quote_value(str(value))} has {len(str(value))} characters, and {most} is "
+                    "the most",
+                    hint="choose something shorter",
+                )
+        except UserError as e:
+            raise UserError(f"{name}: {e.message}", hint=e.hint) from e
+
+
 @cache
 def _environment(folder: Path | None) -> jinja2.Environment:
     # Cached, as compiling templates takes longer than everything else that we do for a job; Jinja
@@ -187,19 +233,9 @@ def _environment(folder: Path | None) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.context_class = _Context
-    environment.filters.update(_FILTERS)
+    environment.filters.update(quoting.FILTERS)
     environment.globals["guard_names"] = PROTECTED_NAMES
     return environment
-
-
-_FILTERS: dict[str, Callable[[Any], QuotedText]] = {
-    "directive": quoting.quote_directive,
-    "slurm_time": quoting.format_slurm_time,
-    "whole_seconds": quoting.format_whole_seconds,
-    "variable": quoting.check_variable,
-    "words": quoting.quote_words,
-    "code": quoting.check_code,
-}
 
 
 def _quote_value(value: object) -> str:

@@ -56,7 +56,7 @@ def build_system(document: Document) -> System:
     """
     document.require_kind("system")
     system = validate_document(document, System)
-    check_sources(document, system.sources)
+    _check_sources(document, system.sources)
     _check_gpus(document, system)
     _check_scheduler(document, system)
     _check_spaces(document, system)
@@ -74,7 +74,7 @@ def _check_spaces(document: Document, system: System) -> None:
                 )
 
 
-def check_sources(document: Document, sources: Mapping[str, str]) -> None:
+def _check_sources(document: Document, sources: Mapping[str, str]) -> None:
     """Raises a DocumentError if a source that a document names isn't listed, or never used."""
     used = set()
     for where, name in _named_sources(document.data, ()):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import request_with_aggressor
-from commtune.cluster.jobs.allocation_chain import AllocationScript
+from commtune.cluster.jobs.scripts import AllocationScript
 from commtune.errors import UserError
 from commtune.wiring.job_handover import COPIES, guards_here, hand_over
 

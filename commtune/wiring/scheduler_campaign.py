@@ -14,16 +14,16 @@ from typing import Any
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
-from commtune.cluster.jobs.allocation_chain import AllocationChain, AllocationScript
+from commtune.cluster.jobs.allocation_chain import AllocationChain
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancel_request import CancelRequest
-from commtune.cluster.jobs.failures import MOST_FAILURES, FailedNodes, StopPolicy
+from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.queue_wait import QueueWait
 from commtune.cluster.jobs.run_results import ResultReader
-from commtune.cluster.jobs.scripts import Scripts
+from commtune.cluster.jobs.scripts import AllocationScript, Scripts
 from commtune.cluster.jobs.steps import Steps, step_launcher
 from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -333,8 +333,8 @@ class SchedulerCampaign:
     @property
     def _failed_nodes(self) -> FailedNodes:
         # qsub has no option to exclude nodes.
-        most = None if self.kind is JobScheduler.PBS else MOST_FAILURES
-        return FailedNodes(self.folder / "failed-nodes.json", self.say, most)
+        excludes = self.kind is not JobScheduler.PBS
+        return FailedNodes(self.folder / "failed-nodes.json", self.say, excludes)
 
     @property
     def cancel_request(self) -> CancelRequest:

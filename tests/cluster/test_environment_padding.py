@@ -10,7 +10,7 @@ import pytest
 from python_bench_runs import installed_mpi
 from waiting import PATIENCE_S
 
-from commtune.cluster.environment_padding import PADDING, pad_variables
+from commtune.cluster.environment_padding import _PADDING, pad_variables
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.scripts import Scripts
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -72,7 +72,7 @@ def by_block(lengths: dict[str, int]) -> list[set[int]]:
 def test_ranks_of_one_block_have_environments_of_one_length(tmp_path: Path, name: str) -> None:
     mpi: MpiInstallation = installed_mpi(name)
     environment = {**base_environment(os.environ, mpi), **ENVIRONMENT}
-    watched = ("MPIR_CVAR_NOTHING", PADDING)
+    watched = ("MPIR_CVAR_NOTHING", _PADDING)
     runs = tmp_path / "runs"
     benchmark = LocalBenchmark(mpi, program(tmp_path), environment, watched, runs)
     told: dict[str, int] = {}
@@ -128,6 +128,6 @@ def test_more_than_a_page_leaves_all_in_its_place_within_the_page() -> None:
     assert length(long) > length(DEFAULT)
     assert (length(long) - length(DEFAULT)) % 4096 == 0
     # Exactly a page, padding's own name included, and one byte more.
-    rest = 4096 - len(f"{PADDING}=\0") - len("LONG=\0")
+    rest = 4096 - len(f"{_PADDING}=\0") - len("LONG=\0")
     exact, more = (Configuration({"LONG": "x" * n}) for n in (rest, rest + 1))
     assert length(exact) == length(DEFAULT) == length(more) - 4096

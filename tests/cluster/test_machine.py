@@ -17,10 +17,10 @@ from commtune.cluster.machine.description import (
     _parse_os_name,
     _parse_quota,
     _parse_slurm_version,
-    describe_load,
     describe_machine,
     parse_rate,
 )
+from commtune.cluster.machine.doctor import _describe_load
 from commtune.cluster.machine.gpus import Gpu, _parse_kfd_node, _parse_nvidia_driver
 
 # Recorded on a virtual machine with an NVIDIA H200 (driver 580, Linux 6.18).
@@ -111,10 +111,10 @@ def test_slurms_version() -> None:
 
 
 def test_load_warns_when_ranks_would_share_cores() -> None:
-    assert describe_load("0.23 0.28 0.14 1/87 10607\n", cores=2, ranks=2) == ""
-    assert describe_load("", cores=1, ranks=2) == ""
-    assert describe_load("9.00 1.00 0.50 7/500 1\n", cores=8, ranks=2) == ""
-    busy = describe_load("1.00 1.00 0.50 2/500 1\n", cores=2, ranks=2)
+    assert _describe_load("0.23 0.28 0.14 1/87 10607\n", cores=2) == ""
+    assert _describe_load("", cores=1) == ""
+    assert _describe_load("9.00 1.00 0.50 7/500 1\n", cores=8) == ""
+    busy = _describe_load("1.00 1.00 0.50 2/500 1\n", cores=2)
     assert busy.startswith("1 other threads want to run on 2 cores (load average 1.00): ")
 
 

@@ -97,7 +97,7 @@ def test_what_is_slower_for_sure_is_called_so_everywhere(url: str) -> None:
     texts = {
         "show": manage._describe_profile(answer),
         "page": point_rows([hurt])[0]["verdict"],
-        "report": page.FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
+        "report": page._FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
         "export": "\n".join(document._evidence_table(profile, None)),
     }
     assert [name for name, text in texts.items() if "slower than the default" not in text] == []

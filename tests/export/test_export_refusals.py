@@ -21,7 +21,8 @@ from export_documents import (
 )
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export import ExportDocument, render_profile
+from commtune.export import render_profile
+from commtune.export.document import ExportDocument
 from commtune.export.formats import FORMATS
 from commtune.export.rules import RULE_FORMATS
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict

@@ -15,9 +15,9 @@ from waiting import PATIENCE_S
 from commtune import process
 from commtune.errors import EnvironmentFault
 from commtune.kernels.build import (
+    _build_key,
     _put_in_place,
     build_benchmark,
-    build_key,
     digest_of_sources,
 )
 from commtune.kernels.build_steps import scratch_folder
@@ -34,7 +34,7 @@ def _kept(mpi: MpiInstallation, cache: Path, toolchain: Toolchain) -> Path:
     said = process.run_process(
         [mpi.compiler, "--version"], environment=environment, timeout_s=PATIENCE_S
     )
-    folder = cache / build_key(mpi, toolchain, said.output, environment, digest_of_sources())
+    folder = cache / _build_key(mpi, toolchain, said.output, environment, digest_of_sources())
     folder.mkdir(parents=True)
     said_then = ("x", "mpi-host yes\nxccl no: it fails\n", "it failed\n")
     for name, text in zip(_PARTS, said_then, strict=True):
@@ -139,7 +139,7 @@ def test_machines_of_two_kinds_that_share_a_home_have_builds_of_their_own(
     keys = set()
     for processor in ("x86_64", "aarch64", "aarch64"):
         monkeypatch.setattr(platform, "machine", lambda processor=processor: processor)
-        keys.add(build_key(mpi, None, "g++ (GCC) 11.4.1", {}, "sources"))
+        keys.add(_build_key(mpi, None, "g++ (GCC) 11.4.1", {}, "sources"))
     assert len(keys) == 2
 
 

@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
-from commtune.kernels.build import build_key
+from commtune.kernels.build import _build_key
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 
@@ -23,7 +23,7 @@ _CRAY = {"PE_ENV": "GNU", "CRAY_MPICH_DIR": "/opt/cray/pe/mpich"}
 def key(
     mpi: MpiInstallation, environment: Mapping[str, str], toolchain: Toolchain | None = None
 ) -> str:
-    return build_key(mpi, toolchain, "g++ 12", environment, "sources")
+    return _build_key(mpi, toolchain, "g++ 12", environment, "sources")
 
 
 def toolchain(kind: GpuKind) -> Toolchain:

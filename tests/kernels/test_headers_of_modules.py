@@ -12,7 +12,7 @@ from made_files import write_script
 from waiting import PATIENCE_S
 
 from commtune import process
-from commtune.kernels.build import named_headers_first
+from commtune.kernels.build import _named_headers_first
 from commtune.kernels.toolchains import find_toolchain
 from commtune.model import GpuKind
 
@@ -34,7 +34,7 @@ def test_the_header_of_another_module_is_not_taken(tmp_path: Path, variable: str
     (other / "include" / "only_there.h").touch()
     source = tmp_path / "source.cpp"
     source.write_text("#include <nccl.h>\n#include <only_there.h>\nint is = NCCL_MINOR;\n")
-    environment = named_headers_first({**os.environ, variable: f":{other}/include"})
+    environment = _named_headers_first({**os.environ, variable: f":{other}/include"})
     done = process.run_process(
         [str(compiler), "-E", "-P", "-isystem", named / "include", source],
         environment=environment,
@@ -46,7 +46,7 @@ def test_the_header_of_another_module_is_not_taken(tmp_path: Path, variable: str
 
 def test_an_environment_without_cpath_stays_as_it_is() -> None:
     for environment in ({"A": "1"}, {"CPATH": ""}, {"CPLUS_INCLUDE_PATH": "/x"}):
-        assert named_headers_first(environment) == environment
+        assert _named_headers_first(environment) == environment
 
 
 def test_a_library_that_a_module_brings_is_found(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
 from commtune.cluster.placement import Distance, find_distance
-from commtune.cluster.slurm.allocation import Srun, read_places
+from commtune.cluster.slurm.allocation import Srun
 from commtune.errors import UserError
 from commtune.slurm_templates.background_command import BackgroundCommand, Presence
 from commtune.slurm_templates.job_request import JobRequest
@@ -65,10 +65,11 @@ class Block:
 def test_nodes_say_where_they_stand(cluster: Cluster) -> None:
     """Where Slurm's description of the network is not to be had, its tasks know their place."""
     block = Block(cluster, nodes=3)
-    places = Srun().place_command(3)
+    srun = Srun()
+    places = srun.place_command(3)
     script = render_block(block.job, (block.step(0, "true"),), block.place, places=places)
     cluster.until(submitted(cluster, script), "COMPLETED")
-    topology = read_places(block.said("places"))
+    topology = srun.read_places(block.said("places"))
     assert set(topology) == {"n1", "n2", "n3"}
     assert find_distance(topology, ["n1", "n2"]) is Distance.SAME_SWITCH
     assert find_distance(topology, ["n1", "n3"]) is Distance.SAME_GROUP

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from commtune.slurm_templates.rendering import _FILTERS, Job, render_block
+from commtune.slurm_templates.quoting import FILTERS
+from commtune.slurm_templates.rendering import Job, render_block
 
 _ROOT = Path(__file__).parents[2]
 PAGE = (_ROOT / "docs" / "slurm-templates.md").read_text(encoding="utf-8")
@@ -22,7 +23,7 @@ def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_filter_is_in_the_reference() -> None:
-    assert not [name for name in _FILTERS if f"| `{name}` |" not in PAGE]
+    assert not [name for name in FILTERS if f"| `{name}` |" not in PAGE]
 
 
 def test_every_block_is_in_the_reference() -> None:

@@ -14,10 +14,10 @@ from json_schemas import check_by_schema
 from commtune.documents.yaml_document import load_shipped
 from commtune.spaces.catalogue.loading import (
     _as_numbers,
+    _names_in,
     list_libraries,
     load_catalogue,
     look_up,
-    names_in,
     variable_prefixes,
 )
 from commtune.spaces.catalogue.schema import Catalogue, Variable
@@ -66,7 +66,7 @@ def test_a_file_is_complete(library: str) -> None:
 
 @pytest.mark.parametrize("library", list_libraries())
 def test_names_are_found_without_reading_the_file(library: str) -> None:
-    assert names_in(library) == tuple(load_catalogue(library).variables)
+    assert _names_in(library) == tuple(load_catalogue(library).variables)
     assert variable_prefixes(library)[0] in load_catalogue(library).prefixes
 
 

@@ -9,7 +9,7 @@ from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, Where
 from commtune.errors import DocumentError
-from commtune.spaces.catalogue.loading import _matches_pattern, list_libraries, names_in
+from commtune.spaces.catalogue.loading import _matches_pattern, _names_in, list_libraries
 from commtune.spaces.catalogue.schema import Catalogue, Need
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -169,7 +169,7 @@ def _known(
     if any(_matches_pattern(name, pattern) for name in names):
         return
     if any(
-        _matches_pattern(name, pattern) for other in list_libraries() for name in names_in(other)
+        _matches_pattern(name, pattern) for other in list_libraries() for name in _names_in(other)
     ):
         return
     yield document.error(

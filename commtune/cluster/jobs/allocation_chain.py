@@ -9,27 +9,16 @@ may be requeued instead: at its end, or by the scheduler when a node fails.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.failures import FailedNodes
-from commtune.cluster.jobs.job_folder import JobFolder
-from commtune.cluster.jobs.submission import (
-    CLOCKS_S,
-    Submitter,
-    TrackedJob,
-    job_name,
-    key_in,
-    new_key,
-)
+from commtune.cluster.jobs.scripts import AllocationScript
+from commtune.cluster.jobs.submission import CLOCKS_S, Submitter, TrackedJob, key_in, new_key
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import (
-    AFTER_VARIABLE,
-    KEY_VARIABLE,
     AccountedJob,
     Allocation,
     QueuedJob,
@@ -38,70 +27,7 @@ from commtune.cluster.scheduler import (
 )
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
-from commtune.slurm_templates.job_request import JobRequest, job_for
-from commtune.slurm_templates.launch_command import words_in_uenv
-from commtune.slurm_templates.rendering import render_allocation
-from commtune.systems.schema import System
 from commtune.tuner.ports import JobBook
-
-#: Seconds before an allocation's end at which its controller is signalled.
-_WARN_S = 30
-#: Variables that the controller needs as well, to use the same files, MPI and built benchmark.
-_PASSED = (
-    "COMMTUNE_DB_WAIT",
-    "COMMTUNE_GPU_ARCHITECTURES",
-    "COMMTUNE_MPI_PATH",
-    "XDG_CACHE_HOME",
-    "XDG_DATA_HOME",
-)
-
-
-@dataclass(frozen=True)
-class AllocationScript:
-    """The contents of an allocation's job script, but for the job's key."""
-
-    campaign: str
-    system: System | None
-    job_request: JobRequest
-    command: tuple[str, ...]  # the controller and its arguments
-    folder: Path  # parent of the jobs' folders
-    database: str  # URL of the database, for the controller
-    time_s: float  # length of the allocation, seconds
-    #: Variables of the controller, which its runs inherit.
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-    def render(self, key: str, after: str = "", exclude: Collection[str] = ()) -> str:
-        """Returns the script of the job with this key.
-
-        Args:
-            after: number of the predecessor, whose controller is dead when this job begins.
-
-        Raises:
-            UserError: a value can't be quoted safely, or the system doesn't allow such a job.
-        """
-        folder = JobFolder(self.folder / key)
-        passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
-        # Slurm stores scripts where others may read them, and the URL of a server may hold a
-        # password. So the script names a private file in the job's folder that has the URL.
-        database = (
-            {"COMMTUNE_DB": self.database}
-            if self.database.startswith("sqlite")
-            else {"COMMTUNE_DB_FILE": str(folder.database)}
-        )
-        ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
-        job = job_for(
-            self.system,
-            self.job_request,
-            name=job_name(self.campaign, key),
-            time_s=self.time_s,
-            output=str(folder.output),
-            comment=f"commtune:{self.campaign}",
-            exclude=exclude,
-            warn_s=_WARN_S,
-            environment={**passed, **self.environment, **database, **ours},
-        )
-        command = words_in_uenv(self.job_request, self.command)
-        return render_allocation(job, command, self.job_request.templates)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from commtune.errors import EnvironmentFault
 from commtune.private_files import replace_own_file
 
 #: Number of jobs in which a node may fail before it is excluded.
-MOST_FAILURES = 1
+_MOST_FAILURES = 1
 
 
 @dataclass
@@ -29,8 +29,7 @@ class FailedNodes:
 
     file: Path
     say: Callable[[str], None]  # tells a person
-    #: Number of jobs in which a node may fail; ``None`` excludes none, for jobs that need all.
-    most: int | None = MOST_FAILURES
+    excludes: bool = True  # whether jobs can exclude nodes
     _noted: dict[str, set[str]] = field(default_factory=dict, init=False)
 
     @property
@@ -61,7 +60,7 @@ class FailedNodes:
             self.say(f"the list of failed nodes can't be saved: {self.file}: {error.strerror}")
 
     def _is_over(self, jobs: Collection[str]) -> bool:
-        return self.most is not None and len(jobs) > self.most
+        return self.excludes and len(jobs) > _MOST_FAILURES
 
     def _known(self) -> dict[str, set[str]]:
         """Returns the jobs by failed node: those in the file, and those that weren't written."""

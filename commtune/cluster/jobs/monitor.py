@@ -15,7 +15,6 @@ from commtune.cluster.scheduler import (
     QueueSnapshot,
     Scheduler,
     SchedulerFault,
-    attempts_of,
 )
 from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord, JobStage
@@ -120,7 +119,7 @@ class JobMonitor:
         except SchedulerFault:
             return  # asked again after the next poll
         for tracked in missing:
-            attempts = attempts_of(tracked.job.number, records)
+            attempts = [one for one in records if one.number == tracked.job.number]
             tracked.forgotten += not attempts
             if attempts and attempts[-1].observed.state.is_over:
                 last = attempts[-1]

@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from commtune.cluster.jobs.submission import CLOCKS_S, TrackedJob
-from commtune.cluster.scheduler import (
-    AccountedJob,
-    Scheduler,
-    SchedulerFault,
-    attempts_of,
-    sum_node_hours,
-)
+from commtune.cluster.scheduler import AccountedJob, Scheduler, SchedulerFault, sum_node_hours
 from commtune.model import JobRecord
 from commtune.tuner.ports import JobBook
 
@@ -90,7 +84,7 @@ class NodeHourAccount:
         except SchedulerFault:
             return  # their own times count, unless a later query is answered
         for number, one in list(self._open.items()):
-            attempts = attempts_of(number, records)
+            attempts = [attempt for attempt in records if attempt.number == number]
             if attempts and attempts[-1].observed.state.is_over:
                 self._correct(one.job, _hours(attempts, one))
                 del self._open[number]

@@ -1,22 +1,23 @@
-"""Renders the job scripts of a campaign: blocks of runs, and traces."""
+"""Renders the job scripts of a campaign: blocks of runs, traces, and allocations."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from commtune.cluster.environment_padding import pad_variables
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.submission import job_name
-from commtune.cluster.scheduler import StepLauncher
+from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE, StepLauncher
 from commtune.documents.packed_files import record_file
 from commtune.model import RunRequest
 from commtune.slurm_templates.job_request import JobRequest, job_for
-from commtune.slurm_templates.launch_command import launch_words
-from commtune.slurm_templates.rendering import Step, render_block
+from commtune.slurm_templates.launch_command import launch_words, words_in_uenv
+from commtune.slurm_templates.rendering import Step, render_allocation, render_block
 from commtune.systems.schema import System
 from commtune.tuner.ports import Program
 
@@ -150,3 +151,63 @@ class Scripts:
         )
         places = self.places.place_command(job_request.nodes) if self.places else ()
         return render_block(job, steps, folder.path, job_request.templates, places)
+
+
+#: Seconds before an allocation's end at which its controller is signalled.
+_WARN_S = 30
+#: Variables that the controller needs as well, to use the same files, MPI and built benchmark.
+_PASSED = (
+    "COMMTUNE_DB_WAIT",
+    "COMMTUNE_GPU_ARCHITECTURES",
+    "COMMTUNE_MPI_PATH",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+)
+
+
+@dataclass(frozen=True)
+class AllocationScript:
+    """The contents of an allocation's job script, but for the job's key."""
+
+    campaign: str
+    system: System | None
+    job_request: JobRequest
+    command: tuple[str, ...]  # the controller and its arguments
+    folder: Path  # parent of the jobs' folders
+    database: str  # URL of the database, for the controller
+    time_s: float  # length of the allocation, seconds
+    #: Variables of the controller, which its runs inherit.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def render(self, key: str, after: str = "", exclude: Collection[str] = ()) -> str:
+        """Returns the script of the job with this key.
+
+        Args:
+            after: number of the predecessor, whose controller is dead when this job begins.
+
+        Raises:
+            UserError: a value can't be quoted safely, or the system doesn't allow such a job.
+        """
+        folder = JobFolder(self.folder / key)
+        passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        # Slurm stores scripts where others may read them, and the URL of a server may hold a
+        # password. So the script names a private file in the job's folder that has the URL.
+        database = (
+            {"COMMTUNE_DB": self.database}
+            if self.database.startswith("sqlite")
+            else {"COMMTUNE_DB_FILE": str(folder.database)}
+        )
+        ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
+        job = job_for(
+            self.system,
+            self.job_request,
+            name=job_name(self.campaign, key),
+            time_s=self.time_s,
+            output=str(folder.output),
+            comment=f"commtune:{self.campaign}",
+            exclude=exclude,
+            warn_s=_WARN_S,
+            environment={**passed, **self.environment, **database, **ours},
+        )
+        command = words_in_uenv(self.job_request, self.command)
+        return render_allocation(job, command, self.job_request.templates)

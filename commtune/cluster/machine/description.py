@@ -100,26 +100,6 @@ def describe_machine(root: Path = Path("/")) -> Machine:
     )
 
 
-def describe_load(loadavg: str, cores: int, ranks: int) -> str:
-    """Returns a warning if other threads would disturb this many ranks now; else empty.
-
-    Other guests of a virtual machine's host are not seen.
-
-    Args:
-        loadavg: the contents of /proc/loadavg; empty where that can't be read.
-    """
-    if not loadavg:
-        return ""
-    last_minute, _, _, threads, _ = loadavg.split()
-    others = int(threads.partition("/")[0]) - 1  # without the thread that reads it
-    if others + ranks <= cores:
-        return ""
-    return (
-        f"{others} other threads want to run on {cores} cores "
-        f"(load average {float(last_minute):.2f}): {ranks} ranks will be disturbed"
-    )
-
-
 def _parse_cpu_model(cpuinfo: str) -> str:
     """Reads the processor's name from /proc/cpuinfo, which has only numbers on Arm."""
     fields = _fields(cpuinfo)

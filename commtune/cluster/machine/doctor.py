@@ -22,7 +22,7 @@ import platformdirs
 
 from commtune import process
 from commtune.cluster.local.launch import LAUNCHER_NAMES
-from commtune.cluster.machine.description import Machine, describe_load
+from commtune.cluster.machine.description import Machine
 from commtune.cluster.machine.gpus import read_file
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
@@ -184,8 +184,28 @@ def _check_cores(machine: Machine) -> Check:
     if machine.cores_usable < 2:
         what += ": two ranks would share a core, so no profile can be made"
         return Check("cores", Status.WARNING, what)
-    busy = describe_load(read_file(Path("/proc/loadavg")), machine.cores_usable, ranks=2)
+    busy = _describe_load(read_file(Path("/proc/loadavg")), machine.cores_usable)
     return Check("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
+
+
+def _describe_load(loadavg: str, cores: int) -> str:
+    """Returns a warning if other threads would disturb two ranks now; else empty.
+
+    Other guests of a virtual machine's host are not seen.
+
+    Args:
+        loadavg: the contents of /proc/loadavg; empty where that can't be read.
+    """
+    if not loadavg:
+        return ""
+    last_minute, _, _, threads, _ = loadavg.split()
+    others = int(threads.partition("/")[0]) - 1  # without the thread that reads it
+    if others + 2 <= cores:
+        return ""
+    return (
+        f"{others} other threads want to run on {cores} cores "
+        f"(load average {float(last_minute):.2f}): 2 ranks will be disturbed"
+    )
 
 
 def _check_shared_memory(folder: Path) -> Check:

@@ -64,7 +64,9 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
     pattern = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
     if known or not ("." in pattern or exists(Path(_XNAME_FILE))):
         return known
-    return read_places(try_ask_slurm(Srun().place_command(len(allocation.nodes)), os.environ))
+    srun = Srun()
+    said = try_ask_slurm(srun.place_command(len(allocation.nodes)), os.environ)
+    return srun.read_places(said)
 
 
 #: Messages of srun for a step that was not created or launched, whatever its program; and for a
@@ -124,7 +126,19 @@ class Srun:
         return ("srun", *shape, "--mpi=none", "--export=ALL", "sh", "-c", _SAY_PLACE)
 
     def read_places(self, printed: str) -> Topology:
-        return read_places(printed)
+        """Reads lines of a node's name, topology address, address pattern, and xname.
+
+        A dash stands for an unknown one. Nodes without a usable address or xname are left out,
+        and so are all other lines.
+        """
+        found: dict[str, Switches] = {}
+        for line in printed.splitlines():
+            words = line.split()
+            if len(words) == 4:
+                node, address, pattern, xname = words
+                if above := _switches_by_address(address, pattern) or _switches_by_xname(xname):
+                    found[node] = above
+        return found
 
 
 def _switches_by_address(address: str, pattern: str) -> Switches:
@@ -198,22 +212,6 @@ _SAY_PLACE = (
     'printf "%s %s %s %s\\n" "$SLURMD_NODENAME" "${SLURM_TOPOLOGY_ADDR:--}" '
     f'"${{SLURM_TOPOLOGY_ADDR_PATTERN:--}}" "$(cat {_XNAME_FILE} 2>/dev/null || echo -)"'
 )
-
-
-def read_places(text: str) -> Topology:
-    """Reads lines of a node's name, topology address, address pattern, and xname.
-
-    A dash stands for an unknown one. Nodes without a usable address or xname are left out, and
-    so are all other lines.
-    """
-    found: dict[str, Switches] = {}
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) == 4:
-            node, address, pattern, xname = words
-            if above := _switches_by_address(address, pattern) or _switches_by_xname(xname):
-                found[node] = above
-    return found
 
 
 _XNAME = re.compile(r"(x\d{1,6})(c\d{1,2})s\d{1,2}b\d{1,2}n\d{1,2}", re.ASCII)

@@ -24,7 +24,6 @@ from commtune.cluster.slurm.faults import (
     SlurmError,
     SlurmFault,
     classify_error,
-    classify_submission_error,
     fault_of_program,
     fault_of_submission,
 )
@@ -149,8 +148,7 @@ class SlurmScheduler:
         """Returns the output of ``sbatch --test-only``; a ``SlurmFault`` if it refuses the job."""
         done = self._run_sbatch(["--test-only"], script, folder)
         if not done.ok:
-            error = classify_submission_error(done.output)
-            raise fault_of_program("sbatch", done, error, self.timeout_s)
+            raise fault_of_submission(done, self.timeout_s)
         said = " ".join(done.output.replace("sbatch: ", "").split())
         return said or "Slurm would accept the job"
 

@@ -72,7 +72,7 @@ _NOT_REACHED = re.compile(
 )
 
 
-def classify_submission_error(output: str) -> SlurmError:
+def _classify_submission_error(output: str) -> SlurmError:
     limits = [classify_reason(word) for word in _LIMIT.findall(output)]
     if any(limit in (PendingReason.IMPOSSIBLE, PendingReason.SPENT) for limit in limits):
         return SlurmError.REFUSED
@@ -100,7 +100,7 @@ def fault_of_submission(completed: process.Completed, timeout_s: float) -> Slurm
 
     Slurm may accept a job and the answer be lost; then only the job's name identifies it.
     """
-    error = classify_submission_error(completed.output)
+    error = _classify_submission_error(completed.output)
     fault = fault_of_program("sbatch", completed, error, timeout_s)
     never = error.name in slurm_words()["never_accepted"] or _NOT_REACHED.search(completed.output)
     fault.perhaps_accepted = completed.timed_out or not never

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,11 +127,6 @@ def _seen_otherwise(
             other = environment.get(name, "")
             return f"rank {rank} saw " + (repr(other) if other else "nothing"), other
     return None
-
-
-def differing_controls(ranks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    first, *others = [dict(rank) for rank in ranks] or [{}]
-    return frozenset(name for name in first for other in others if other.get(name) != first[name])
 
 
 _SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}

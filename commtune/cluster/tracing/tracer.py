@@ -10,7 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 from commtune.cluster.tracing.library import (
     TracedLibrary,
     TraceEvidence,
-    differing_controls,
     judge_settings,
 )
 from commtune.cluster.tracing.mpich import MPICH
@@ -119,7 +118,7 @@ def _evidence(
         names=names,
         seen=tuple(rank["environment"] for rank in ranks),
         controls=held[0] if held else {},
-        differing=differing_controls(held),
+        differing=_differing_controls(held),
         output=output,
         operations={trace.bytes: trace.operations for trace in found.traces},
         files=tuple(Path(file) for file in header.get("libraries", ())),
@@ -134,3 +133,8 @@ def _by_variable(
     owners = {name: library.control_of(name) or "" for name in names}
     owners |= {control: control for control in library.further}
     return {name: controls[owner] for name, owner in owners.items() if owner in controls}
+
+
+def _differing_controls(ranks: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    first, *others = [dict(rank) for rank in ranks] or [{}]
+    return frozenset(name for name in first for other in others if other.get(name) != first[name])

@@ -149,10 +149,10 @@ def _of_gpus(fabric: Fabric) -> Iterator[str]:
         sent = [fabric.group_bandwidth(k) for k in range(1, fabric.gpus + 1)]
         numbers = ", ".join(_short(s) for s in sent)
         yield wrap_text(f"what the first 1 to {fabric.gpus} GPUs of a node send out: {numbers}")
-    if both := fabric.self_bounds():
+    if fabric.memory is not None:
         yield wrap_text(
-            f"a GPU's copy to itself: {format_bandwidth(both[0])} copied, which are "
-            f"{format_bandwidth(both[1])} read and written"
+            f"a GPU's copy to itself: {format_bandwidth(fabric.memory / 2)} copied, which are "
+            f"{format_bandwidth(fabric.memory)} read and written"
         )
 
 

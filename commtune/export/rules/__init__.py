@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from commtune.errors import ExportRefused
+from commtune.export.document import one_line
 from commtune.export.rules.intel_mpi import INTEL_MPI
 from commtune.export.rules.mpich import MPICH
 from commtune.export.rules.nccl import NCCL_TUNER
 from commtune.export.rules.openmpi import OPENMPI, OPENMPI_JSON
 from commtune.export.rules.rccl import RCCL_TUNER
-from commtune.export.rules.rule_file import (
-    RuleExport,
-    RuleFormat,
-    common_settings,
-    refuse_inexpressible,
-    rule_remarks,
-)
+from commtune.export.rules.rule_file import RuleExport, RuleFormat, describe_rules
 from commtune.export.rules.table import RuleTable
+from commtune.formatting import format_sizes
 from commtune.model import Configuration
 from commtune.spaces.preset_choice import is_version_in
 
@@ -47,11 +43,11 @@ def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> 
     expressible = {name for word in table.operations for name in format.expressible(word)}
     # Settings that all rules share become environment variables of the process. Those that a file
     # can express stay there, so that other sizes are not affected.
-    process = {n: v for n, v in common_settings(table).items() if n not in expressible}
+    process = {n: v for n, v in _common_settings(table).items() if n not in expressible}
     rules = [replace(rule, settings=_without(rule.settings, process)) for rule in table.rules]
     documents = [replace(one, pinned={**one.pinned, **process}) for one in table.documents]
     by_size = replace(table, documents=tuple(documents), rules=tuple(rules))
-    refuse_inexpressible(by_size, format)
+    _refuse_inexpressible(by_size, format)
     if not by_size.operations:
         raise ExportRefused(
             f"{format.name} can't say by size any of what the profiles set: {', '.join(process)}",
@@ -59,12 +55,38 @@ def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> 
         )
     environment = {**documents[0].pinned, **format.switches}
     draft = RuleExport(tuple(format.write(by_size, [], library)), environment)
-    remarks = rule_remarks(table, format, draft.load(Path("FILE")))
+    remarks = _rule_remarks(table, format, draft.load(Path("FILE")))
     return RuleExport(tuple(format.write(by_size, remarks, library)), environment)
+
+
+def _common_settings(table: RuleTable) -> dict[str, str]:
+    """Returns the settings that all rules share, which can be set for the whole process."""
+    first, *others = [rule.settings for rule in table.rules]
+    return {n: v for n, v in first.items() if all(other.get(n) == v for other in others)}
 
 
 def _without(settings: Configuration, names: Collection[str]) -> Configuration:
     return Configuration({name: value for name, value in settings.items() if name not in names})
+
+
+def _refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
+    """Refuses rules with settings that the format can't express, by an ExportRefused."""
+    for rule in table.rules:
+        left = sorted(set(rule.settings) - format.expressible(rule.operation))
+        if left:
+            sizes = format_sizes(rule.bytes_low, rule.bytes_high)
+            raise ExportRefused(
+                f"{format.name} can't say by size what {rule.profile} sets: {', '.join(left)}",
+                hint=f"for {sizes} only, export that profile by itself: --format sh\n"
+                "or tune with these variables pinned or left out",
+            )
+
+
+def _rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) -> list[str]:
+    """Returns remarks on origin, rules, speedups, and how to load, verify and undo them."""
+    settings = [one_line(f"  export {name}={value}") for name, value in load.items()]
+    verify = ["Verify: commtune verify --export FILE", "Undo: start without these variables"]
+    return [*describe_rules(table, format), "Load:", *settings, *verify]
 
 
 def formats_for(library: str, version: str) -> list[str]:

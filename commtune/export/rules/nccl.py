@@ -19,16 +19,11 @@ from commtune.formatting import format_sizes
 
 _COLLECTIVES = ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
 _ALGORITHM, _PROTOCOL = "NCCL_ALGO", "NCCL_PROTO"
-_ALGORITHMS = {
-    "collnetchain": "collnet_chain",
-    "collnetdirect": "collnet_direct",
-    "nvls": "nvls",
-    "nvlstree": "nvls_tree",
-    "pat": "pat",
-    "ring": "ring",
-    "tree": "tree",
+#: The words of the file by variable, whose own words lack the underscores.
+_WORDS = {
+    _ALGORITHM: ("collnet_chain", "collnet_direct", "nvls", "nvls_tree", "pat", "ring", "tree"),
+    _PROTOCOL: ("ll", "ll128", "simple"),
 }
-_PROTOCOLS = {"ll": "ll", "ll128": "ll128", "simple": "simple"}
 #: Leaves the number of channels to NCCL; -1 is one channel in NVIDIA's example.
 _ANY_CHANNELS = 0
 _LAST_SIZE = 2**64 - 1
@@ -45,7 +40,7 @@ def expressible_variables(operation: str) -> frozenset[str]:
     """Returns the variables that a row of an operation can express."""
     if operation not in _COLLECTIVES:
         return frozenset()
-    return frozenset((_ALGORITHM, _PROTOCOL))
+    return frozenset(_WORDS)
 
 
 def rows_of(table: RuleTable, any_channels: int) -> list[str]:
@@ -80,29 +75,24 @@ def wrap_comments(lines: list[str]) -> Iterator[str]:
 
 def _rows(operation: str, table: RuleTable, any_channels: int) -> Iterator[str]:
     rule = next(rule for rule in table.rules if rule.operation == operation)
+    first = table.documents[0]
     # NCCL counts emulated nodes as nodes.
-    emulated = table.documents[0].profile.conditions.emulated_nodes
+    emulated = first.profile.conditions.emulated_nodes
     where = (emulated or rule.nodes, rule.ranks)
     for span in table.spans(operation):
         if span.settings:
             last = _LAST_SIZE if span.last is None else span.last
-            choice = _choice(operation, span, table.documents[0].pinned)
+            choice = [_one_of(name, operation, span, first.pinned) for name in _WORDS]
             fields = (operation.replace("-", ""), span.first, last, *choice, any_channels, *where)
             yield ",".join(map(str, fields))
 
 
-def _choice(operation: str, span: Span, pinned: Mapping[str, str]) -> tuple[str, str]:
-    """Returns algorithm and protocol."""
-    algorithm = _one_of(_ALGORITHM, _ALGORITHMS, operation, span, pinned)
-    return algorithm, _one_of(_PROTOCOL, _PROTOCOLS, operation, span, pinned)
-
-
-def _one_of(
-    name: str, words: dict[str, str], operation: str, span: Span, pinned: Mapping[str, str]
-) -> str:
+def _one_of(name: str, operation: str, span: Span, pinned: Mapping[str, str]) -> str:
+    """Returns the word of the only algorithm, or protocol, that a setting allows."""
     value = span.settings.get(name, pinned.get(name))
-    if (known := words.get((value or "").strip().lower())) is not None:
-        return known
+    for word in _WORDS[name]:
+        if word.replace("_", "") == (value or "").strip().lower():
+            return word
     found = f"have no {name}" if value is None else f"have {name}={value}"
     last = _LAST_SIZE if span.last is None else span.last
     raise ExportRefused(

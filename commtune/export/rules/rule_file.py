@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from commtune import formatting as text
-from commtune.errors import ExportRefused
 from commtune.export.document import ExportDocument, comment_lines, one_line
 from commtune.export.rules.table import RuleTable
-from commtune.model import Configuration, Verdict
+from commtune.model import Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
 
 #: The first line of a rule file, with campaign and format.
@@ -93,37 +92,6 @@ _NOT_PROVEN = [
     "WARNING: NOT PROVEN. Speedups below that begin under 1 are likely; the campaign could not",
     "show them.",
 ]
-
-
-def common_settings(table: RuleTable) -> Configuration:
-    """Returns the settings that all rules share, which can be set for the whole process."""
-    first, *others = [rule.settings for rule in table.rules]
-    return Configuration(
-        {n: v for n, v in first.items() if all(other.get(n) == v for other in others)}
-    )
-
-
-def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
-    """
-    Raises:
-        ExportRefused: the format can't express a rule's settings, or no rule sets anything.
-    """
-    for rule in table.rules:
-        left = sorted(set(rule.settings) - format.expressible(rule.operation))
-        if left:
-            sizes = text.format_sizes(rule.bytes_low, rule.bytes_high)
-            raise ExportRefused(
-                f"{format.name} can't say by size what {rule.profile} sets: {', '.join(left)}",
-                hint=f"for {sizes} only, export that profile by itself: --format sh\n"
-                "or tune with these variables pinned or left out",
-            )
-
-
-def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) -> list[str]:
-    """Returns remarks on origin, rules, speedups, and how to load, verify and undo them."""
-    settings = [one_line(f"  export {name}={value}") for name, value in load.items()]
-    verify = ["Verify: commtune verify --export FILE", "Undo: start without these variables"]
-    return [*describe_rules(table, format), "Load:", *settings, *verify]
 
 
 def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:

@@ -23,7 +23,6 @@ class Layout:
     """One size of one operation; counts are in elements."""
 
     operation: str
-    dtype: str
     ranks: int
     bytes: int
     count: int  # elements of one block
@@ -69,7 +68,6 @@ def lay_out(operation: str, dtype: str, size: int, ranks: int, window: int = WIN
     block, whole = count * element, count * element * blocks
     return Layout(
         operation=operation,
-        dtype=dtype,
         ranks=ranks,
         bytes=size,
         count=count,

@@ -306,7 +306,6 @@ class Patterns:
         blocks = [m.count for m in messages] + [call.layout.count for call in calls]
         return Layout(
             operation=self._options.op,
-            dtype=self._options.dtype,
             ranks=world.size,
             bytes=size,
             count=max(blocks),

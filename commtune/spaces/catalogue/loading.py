@@ -64,7 +64,7 @@ def _matches_pattern(name: str, pattern: str) -> bool:
 
 
 @cache
-def names_in(library: str) -> tuple[str, ...]:
+def _names_in(library: str) -> tuple[str, ...]:
     """Returns the variables that a shipped file describes, without parsing all of it."""
     _, _, after = _catalogue_text(library).partition("\nvariables:\n")
     # Variables are indented by two spaces, up to the next key at the top level.
@@ -183,7 +183,7 @@ def nearest_names(name: str) -> list[str]:
         if name.upper().startswith(variable_prefixes(library))
     ]
     folded = {
-        known.casefold(): known for lib in family or list_libraries() for known in names_in(lib)
+        known.casefold(): known for lib in family or list_libraries() for known in _names_in(lib)
     }
     # Tools of a library name its variables without the prefix: btl, RNDV_SCHEME.
     ends = [known for known in folded if name and known.endswith(f"_{name.casefold()}")]

@@ -73,9 +73,6 @@ class Bound(Nominal):
             return self
         return replace(self, limit=limit, limit_why=why)
 
-    def as_nominal(self, fabric: Fabric, assumptions: tuple[str, ...]) -> Nominal:
-        return replace(self, assumptions=assumptions, origin=fabric.origin)
-
 
 #: Collectives with a root.
 _ROOTED = ("broadcast", "reduce")

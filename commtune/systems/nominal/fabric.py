@@ -41,11 +41,6 @@ class Link:
     count: int
     bandwidth: float
 
-    @property
-    def width(self) -> float:
-        """The bandwidth of all these links together."""
-        return self.count * self.bandwidth
-
     def __str__(self) -> str:
         return f"{format_count(self.count, 'link')} x {short_bandwidth(self.bandwidth)}"
 
@@ -84,16 +79,13 @@ class Fabric:
         found: dict[Edge, float] = {}
         for link in self.links:
             for edge in ((link.a, link.b), (link.b, link.a)):
-                found[edge] = found.get(edge, 0.0) + link.width
+                found[edge] = found.get(edge, 0.0) + link.count * link.bandwidth
         return found
 
     @cached_property
     def vertices(self) -> int:
         """The number of GPUs and switches."""
         return max([self.gpus, *(max(link.a, link.b) + 1 for link in self.links)])
-
-    def between(self, a: int, b: int) -> tuple[Link, ...]:
-        return tuple(link for link in self.links if {link.a, link.b} == {a, b})
 
     def injection(self, gpu: int) -> float:
         """Returns the bandwidth of all links of a GPU together."""
@@ -151,10 +143,6 @@ class Fabric:
             return None
         sharing = Counter(self.ports.of_gpu[:active])
         return active * self.ports.bandwidth / max(sharing.values())
-
-    def self_bounds(self) -> tuple[float, float] | None:
-        """Returns bounds of a GPU's copy to itself: bytes copied, and bytes read and written."""
-        return None if self.memory is None else (self.memory / 2, self.memory)
 
     @classmethod
     def of_plain(cls, data: Mapping[str, Any]) -> Fabric:

@@ -24,6 +24,7 @@ _MOVED_ALIKE = (
     "ping-pong", "bidirectional", "stream", "pairs", "ring", "allreduce", "alltoall", "broadcast",
     "reduce",
 )  # fmt: skip
+_OF_TWO_RANKS = ("ping-pong", "bidirectional", "stream", "pairs")
 _HOST_PORTS = "each rank uses one network port, neighbours the same"
 
 
@@ -85,7 +86,7 @@ def _add_assumptions(fabric: Fabric, question: NominalQuestion, found: Bound | N
         assumptions.append(_HOST_PORTS)
     elif question.nodes > 1 and fabric.ports and fabric.ports.assumed:
         assumptions.append(_ASSUMED_PORTS)
-    return found.as_nominal(fabric, tuple(assumptions))
+    return replace(found, assumptions=tuple(assumptions), origin=fabric.origin)
 
 
 def _find_traffic_nominal(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Nominal:
@@ -150,7 +151,7 @@ def _find_striping_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal
 
 def _bound_links(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Iterator[Bound]:
     for demands in traffic.inside:
-        if question.is_pair:
+        if question.operation in _OF_TWO_RANKS:
             yield from (_bound_pair(fabric, a, b, traffic.counted) for a, b, _ in demands)
             continue
         for edge, load in fabric.edge_loads(demands).items():
@@ -177,7 +178,7 @@ def _bound_pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
 
 
 def _describe_edge(fabric: Fabric, edge: Edge) -> str:
-    words = " and ".join(str(link) for link in fabric.between(*edge))
+    words = " and ".join(str(link) for link in fabric.links if {link.a, link.b} == {*edge})
     a, b = (f"GPU {v}" if v < fabric.gpus else "the switch" for v in edge)
     return f"{words} from {a} to {b}"
 
@@ -219,12 +220,10 @@ def _limit_nodes(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]
 
 
 def _find_copy_nominal(fabric: Fabric) -> Nominal:
-    both = fabric.self_bounds()
-    if both is None:
+    if fabric.memory is None:
         return Nominal(None, why="the bandwidth of the GPU's memory is not described")
-    copied, moved = both
-    why = f"{format_bandwidth(moved)} of memory, each byte read and written"
-    return Bound(copied, "memory bandwidth", why).as_nominal(fabric, ())
+    why = f"{format_bandwidth(fabric.memory)} of memory, each byte read and written"
+    return Bound(fabric.memory / 2, "memory bandwidth", why, origin=fabric.origin)
 
 
 def _find_staged_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal:
@@ -247,7 +246,8 @@ def _find_staged_nominal(fabric: Fabric, question: NominalQuestion) -> Nominal:
         times += factor / network.bytes_per_s
         why += f", then {network.why}"
         assumptions += network.assumptions
-    return Bound(factor / times, "store and forward", why).as_nominal(fabric, tuple(assumptions))
+    nominal = Bound(factor / times, "store and forward", why)
+    return replace(nominal, assumptions=tuple(assumptions), origin=fabric.origin)
 
 
 def _count_copied(question: NominalQuestion) -> tuple[float, float] | None:

@@ -16,7 +16,6 @@ from commtune.model.operations import ACTIVE
 
 #: Patterns with more messages have no nominal bandwidth: counting them would take too long.
 _MOST_MESSAGES = 200_000
-_PAIR = ("ping-pong", "bidirectional", "stream", "pairs")
 
 
 class Memory(StrEnum):
@@ -54,11 +53,6 @@ class NominalQuestion:
     def each(self) -> int:
         """Ranks per node."""
         return self.ranks // self.nodes
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether only two ranks exchange messages."""
-        return self.operation in _PAIR
 
 
 @dataclass(frozen=True)

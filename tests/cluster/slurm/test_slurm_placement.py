@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from commtune.cluster.placement import _MOST_HOSTS, Distance, Switches, expand_hosts, find_distance
 from commtune.cluster.slurm.allocation import (
+    Srun,
     _switches_by_address,
     _switches_by_xname,
-    read_places,
     read_topology,
 )
 from commtune.errors import EnvironmentFault
@@ -217,7 +217,7 @@ def test_any_text_is_a_topology_or_refused(text: str) -> None:
 
 
 def test_places_as_nodes_say_them() -> None:
-    topology = read_places(
+    topology = Srun().read_places(
         "n1 top.leaf1.n1 switch.switch.node -\nn2 top.leaf1.n2 switch.switch.node x1c0s0b0n0\n"
         "n3 top.leaf2.n3 switch.switch.node -\nn4 n4 node x1000c0s0b0n0\n"
         "n5 n5 node x1000c0s0b0n1\n"
@@ -232,7 +232,7 @@ def test_places_as_nodes_say_them() -> None:
 
 @given(st.text())
 def test_any_text_is_a_list_of_places(text: str) -> None:
-    assert read_places(text) is not None
+    assert Srun({}).read_places(text) is not None
 
 
 def test_xnames() -> None:

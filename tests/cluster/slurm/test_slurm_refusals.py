@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.slurm.faults import SlurmError, SlurmFault, classify_submission_error
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault, _classify_submission_error
 
 #: What the controller answers a submission with, by what it means: all that slurmctld of 22.05 and
 #: 25.11 can return from there and that says why.
@@ -98,7 +98,7 @@ MESSAGES = [(trouble, line.strip()) for trouble, text in SAID.items() for line i
 @pytest.mark.parametrize(("trouble", "message"), MESSAGES)
 @pytest.mark.parametrize("before", ["Batch job submission failed", "allocation failure"])
 def test_what_the_controller_says(trouble: SlurmError, message: str, before: str) -> None:
-    assert classify_submission_error(f"sbatch: error: {before}: {message}\n") is trouble
+    assert _classify_submission_error(f"sbatch: error: {before}: {message}\n") is trouble
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_the_controller_says(trouble: SlurmError, message: str, before: str
 def test_which_limit_is_reached(limit: str, trouble: SlurmError) -> None:
     text = SAID[SlurmError.QUEUE_FULL].split("\n")[1].strip()
     said = f"sbatch: error: {limit}\nsbatch: error: Batch job submission failed: {text}\n"
-    assert classify_submission_error(said) is trouble
+    assert _classify_submission_error(said) is trouble
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_which_limit_is_reached(limit: str, trouble: SlurmError) -> None:
     ],
 )
 def test_what_sbatch_says_itself(said: str, trouble: SlurmError) -> None:
-    assert classify_submission_error(said + "\n") is trouble
+    assert _classify_submission_error(said + "\n") is trouble
 
 
 @given(st.text())
 def test_any_text_has_a_trouble(text: str) -> None:
-    assert classify_submission_error(text) in SlurmError
+    assert _classify_submission_error(text) in SlurmError
 
 
 def test_of_a_rate_limit_a_user_is_told_what_else_counts() -> None:

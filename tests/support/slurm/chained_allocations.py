@@ -9,9 +9,10 @@ from pathlib import Path
 from fake_slurm.driver import FakeSlurm, Fate
 from played_jobs import MemoryBook
 
-from commtune.cluster.jobs.allocation_chain import AllocationChain, AllocationScript
+from commtune.cluster.jobs.allocation_chain import AllocationChain
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.failures import FailedNodes
+from commtune.cluster.jobs.scripts import AllocationScript
 from commtune.cluster.jobs.submission import Submitter, TrackedJob
 from commtune.cluster.scheduler import Allocation, PollBackoff
 from commtune.cluster.slurm.client import SlurmScheduler

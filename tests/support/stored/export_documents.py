@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from commtune.export import ExportDocument
+from commtune.export.document import ExportDocument
 from commtune.export.formats import FORMATS
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 
