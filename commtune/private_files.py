@@ -141,10 +141,11 @@ def require_own(
 def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
     """Explains why others may have written or replaced a file; empty if they can't have.
 
-    Only this user, root, and the owner's private group (with the user's name) may write it and
-    every folder above it, also above symbolic links to it. It passes if it is trusted, can't be
-    inspected, or is in a folder that only this user has access to; so does a folder above it that
-    is below such a one. If it is missing, its folders decide.
+    Only this user, root, and the owner's private group (with the user's name) may write it and its
+    folder. Folders further above, also those above symbolic links to it, may have any owner and
+    group, but not everybody may write them. It passes if it is trusted, can't be inspected, or is
+    in a folder that only this user has access to; so does a folder above it that is below such a
+    one. If it is missing, its folders decide.
 
     Args:
         beside: suffixes of further files that are read with it. In a sticky folder others can't
@@ -161,16 +162,20 @@ class _Seen:
     words: str  # for messages: "its folder"
     status: os.stat_result
     is_above: bool = False  # whether only what the file's path names in it is used
+    is_far: bool = False  # whether it is neither the file nor its folder
 
     @property
     def why(self) -> str:
         """Explains why others may have written or replaced it; empty if they can't have."""
-        if self.status.st_uid not in (os.geteuid(), 0):
+        is_ours = self.status.st_uid in (os.geteuid(), 0)
+        is_link = stat.S_ISLNK(self.status.st_mode)
+        # Whoever owns the folder of a project, and its group, is trusted by all who work there.
+        if not is_ours and (is_link or not self.is_far):
             return f"{self.words} belongs to {name_of_user(self.status.st_uid)}"
-        # In a sticky folder, others can't rename or remove what is ours or root's.
-        if stat.S_ISLNK(self.status.st_mode) or (self.is_above and self._is_sticky):
+        # In a sticky folder of ours or root's, others can't rename or remove what is not theirs.
+        if is_link or (is_ours and self.is_above and self._is_sticky):
             return ""
-        who = _writers(self.status)
+        who = _writers(self.status, only_all=self.is_far)
         return f"{who} can write {self.words}" if who else ""
 
     @property
@@ -213,7 +218,7 @@ def _look_at(
         is_far = path not in (real, folder)
         if status is None or (path.startswith(closed) and (is_far or closed == f"{folder}/")):
             continue
-        yield _Seen(path, words.get(path, path), status, is_above)
+        yield _Seen(path, words.get(path, path), status, is_above, is_far)
         is_open = status.st_uid != os.geteuid() or status.st_mode & 0o077
         if stat.S_ISDIR(status.st_mode) and not is_open:
             closed = f"{path}/"
@@ -253,10 +258,10 @@ def _way_to(file: Path) -> Iterator[_Place]:
             at = at.rpartition("/")[0]
 
 
-def _writers(of: os.stat_result) -> str:
+def _writers(of: os.stat_result, *, only_all: bool) -> str:
     if of.st_mode & stat.S_IWOTH:
         return "everybody"
-    if of.st_mode & stat.S_IWGRP and of.st_gid != 0:
+    if of.st_mode & stat.S_IWGRP and of.st_gid != 0 and not only_all:
         group = _name_of_group(of.st_gid)
         return "" if group == name_of_user(of.st_uid) else f"the group {group}"
     return ""

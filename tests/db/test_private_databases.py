@@ -183,15 +183,15 @@ def test_who_can_replace_a_link_can_replace_what_it_leads_to(open_folder: Path) 
 
 
 @pytest.mark.root
-def test_the_owner_of_a_folder_above_can_replace_what_is_below(open_folder: Path) -> None:
+def test_the_owner_of_a_folder_above_and_its_group_are_trusted(open_folder: Path) -> None:
     above = open_folder / "above"
     (above / "own").mkdir(0o700, parents=True)
     file = above / "own" / "commtune.db"
     give_away(above)
-    assert who_else_wrote(file) == f"{above} belongs to nobody"
-    os.chown(above, 0, 65534)
+    above.chmod(0o2770)
     assert not who_else_wrote(file)
-    above.chmod(0o1775)
+    for mode in (0o777, 0o1777):  # in a sticky folder, its owner can rename all
+        above.chmod(mode)
+        assert who_else_wrote(file) == f"everybody can write {above}"
+    os.chown(above, 0, 0)
     assert not who_else_wrote(file)
-    above.chmod(0o775)
-    assert who_else_wrote(file) == f"the group nogroup can write {above}"

@@ -64,7 +64,9 @@ def test_nothing_is_built_in_a_cache_of_another(
         build_tuner(open_folder)
     folder.rmdir()
     give_away(open_folder)
-    with pytest.raises(EnvironmentFault, match=f"is not used: {open_folder} belongs to nobody"):
+    with pytest.raises(
+        EnvironmentFault, match=f"cache {open_folder} is not used: its folder belongs"
+    ):
         build_tuner(open_folder)
 
 
