@@ -32,7 +32,7 @@ _AS_GOOD = 0.1
 
 
 @dataclass
-class _VirtualClock:
+class VirtualClock:
     """A clock in seconds that advances only by runs."""
 
     now: float = 0.0
@@ -69,7 +69,7 @@ class ReplayBenchmark:
 
     grid: Grid
     seed: int = 1
-    clock: _VirtualClock = field(default_factory=_VirtualClock)
+    clock: VirtualClock = field(default_factory=VirtualClock)
     simulated = True
     _decks: dict[int, _Deck] = field(default_factory=dict, init=False, repr=False)
 

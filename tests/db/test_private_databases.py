@@ -78,12 +78,14 @@ def test_a_database_is_opened_where_its_link_led_when_it_was_looked_at(
 
 
 @pytest.mark.parametrize("open_", [open_readable, open_database])
-def test_a_pipe_is_refused_and_not_waited_for(
+def test_a_pipe_or_folder_is_refused_and_not_waited_for(
     tmp_path: Path, open_: Callable[[str], Database]
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DatabaseFault, match="it is a pipe or a device, not a regular file"):
         open_(f"sqlite:///{tmp_path}/pipe")
+    with pytest.raises(DatabaseFault, match="it is a folder, not a regular file"):
+        open_(f"sqlite:///{tmp_path}")
 
 
 @pytest.mark.root

@@ -33,7 +33,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.replay.benchmark import ReplayBenchmark, _VirtualClock, check_plan
+from commtune.replay.benchmark import ReplayBenchmark, VirtualClock, check_plan
 from commtune.replay.recording import Grid, Recorder, load_grid
 from commtune.spaces.customizing import customize_space
 from commtune.tuner.statistics.machine_states import MIXED
@@ -249,7 +249,7 @@ def test_an_interrupted_campaign_goes_on_at_the_same_place(recording: Grid) -> N
     """The recording's time is all that a later session needs to be told."""
     asked = recording.configurations[1:61]
     whole = list(played(recording, asked))
-    clock = _VirtualClock(math.fsum(result.wall_s for result in whole[:30]))
+    clock = VirtualClock(math.fsum(result.wall_s for result in whole[:30]))
     later = ReplayBenchmark(recording, 1, clock)
     rest = [
         later.measure(request(recording, c, 30 + number), 60.0)

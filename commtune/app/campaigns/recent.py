@@ -27,7 +27,7 @@ WHERE state = 'stored' AND started_at >= :since GROUP BY campaign_id, outcome
 """
 
 
-class _Need(StrEnum):
+class Need(StrEnum):
     """The reason why a campaign needs attention."""
 
     NOTHING = ""
@@ -51,15 +51,15 @@ class RecentCampaign:
     words: str = ""
 
     @property
-    def need(self) -> _Need:
+    def need(self) -> Need:
         one = self.campaign
         if one.state is CampaignState.STOPPED:
-            return _Need.STOPPED
+            return Need.STOPPED
         if one.runs and not one.outcomes.get(Outcome.OK):
-            return _Need.NO_GOOD_RUN
+            return Need.NO_GOOD_RUN
         if stuck_jobs(one):
-            return _Need.STUCK
-        return _Need.NOTHING
+            return Need.STUCK
+        return Need.NOTHING
 
 
 def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:

@@ -83,15 +83,16 @@ def require_private(path: Path) -> None:
     """Refuses a database that another user may have written, and anything but a file.
 
     Raises:
-        DatabaseFault: it is another user's, or others can write it, or it is a pipe or a device.
+        DatabaseFault: it is another user's, or others can write it, or it is no regular file.
     """
     mode = stat.S_IFREG
     with suppress(OSError, ValueError):  # opening the file reports the error
         mode = path.stat().st_mode
     # SQLite would wait for the writer of a pipe, and ignore signals meanwhile.
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
         raise DatabaseFault(
-            f"the database {path} is not opened: it is a pipe or a device, not a regular file",
+            f"the database {path} is not opened: it is {kind}, not a regular file",
             hint=location.ELSEWHERE,
         )
     said = f"the database {path}, from which 'commtune run' loads settings, is not opened"

@@ -17,7 +17,7 @@ _USABLE = (Verdict.FASTER, Verdict.LIKELY)
 
 
 @dataclass(frozen=True)
-class _Rule:
+class Rule:
     """The settings of an operation for a range of sizes.
 
     Attributes:
@@ -63,7 +63,7 @@ class RuleTable:
 
     library: str
     version: str
-    rules: tuple[_Rule, ...]
+    rules: tuple[Rule, ...]
     documents: tuple[ExportDocument, ...]
 
     @classmethod
@@ -127,7 +127,7 @@ class RuleTable:
         return _joined([span for span in spans if span.last is None or span.first <= span.last])
 
 
-def _rules_of(profiles: Sequence[Profile], unit: int) -> list[_Rule]:
+def _rules_of(profiles: Sequence[Profile], unit: int) -> list[Rule]:
     """Makes a rule of neighbouring measured sizes with the same profile."""
     chosen = [(size, _profile_at(size, profiles)) for size in _measured_sizes(profiles)]
     rules = []
@@ -136,7 +136,7 @@ def _rules_of(profiles: Sequence[Profile], unit: int) -> list[_Rule]:
         sizes = [*asked, *(max(unit, size // unit * unit) for size in asked)]
         settings = profile.configuration if profile.verdict in _USABLE else DEFAULT
         where = profile.operation, profile.ranks, profile.nodes
-        rules.append(_Rule(*where, min(sizes), max(sizes), settings, profile.name))
+        rules.append(Rule(*where, min(sizes), max(sizes), settings, profile.name))
     return rules
 
 
