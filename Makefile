@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
 	@echo "            (PLACE=FOLDER: set up there, from a checkout that can't be written)"
-	@echo "make test   set up, and run the tests that take seconds"
+	@echo "make test   set up, and run the tests that take a few seconds at most"
 	@echo "make test-all  run all tests, whole campaigns too (TEST_ARGS=tests/tuner for some of them)"
 	@echo "make lint   all static checks"
 	@echo "make gpu-compile  compile the benchmark for CUDA and HIP; no GPU needed, but root, and 2.5 GB"
@@ -38,7 +38,7 @@ tune: $(VENV)/installed $(MPIS)/$(MPI).installed
 	@$(RUN)commtune tune --mpi wheel:$(MPI) $(TUNE_ARGS)
 
 test: $(VENV)/installed-test $(MPIS)/mpich.installed
-	@$(if $(QUICK),echo "without whole campaigns (tests/end_to_end): make test-all has them")
+	@$(if $(QUICK),echo "without what takes many seconds, such as whole campaigns: make test-all has it")
 	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder $(QUICK) $(CACHE) $(TEST_ARGS)
 
 test-all: QUICK :=

@@ -27,6 +27,7 @@ def notebook(
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_small_campaign_is_tuned_and_looked_at(notebook: Path) -> None:
     said: list[str] = []
     with ct.open_store(notebook / "results.db") as store:
@@ -41,6 +42,7 @@ def test_a_small_campaign_is_tuned_and_looked_at(notebook: Path) -> None:
     assert any(line.startswith("search: ") for line in said)
 
 
+@pytest.mark.slow
 def test_two_configurations_are_compared(notebook: Path) -> None:
     assert notebook
     found = ct.compare(

@@ -39,6 +39,7 @@ def test_every_name_is_on_the_page() -> None:
     assert set(re.findall(r"`(\w+)`", table)) >= set(ct.__all__) - {"__version__"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("executable", "shared_cache")
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

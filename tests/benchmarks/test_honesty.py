@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from multiprocessing import Pool
 
+import pytest
 from honesty import MADE_UP, UNSEEN, Case, run
 
 
+@pytest.mark.slow
 def test_campaigns_claim_nothing_false_and_find_what_is_there() -> None:
     cases = [
         Case(noise, gain, seed=0, run_s=1.5, runs=60)

@@ -87,6 +87,7 @@ def test_variables_that_a_recording_does_not_know_do_nothing(halves: Halves) -> 
     assert len(set(measured(further))) > 1
 
 
+@pytest.mark.slow
 def test_profiles_hold_few_variables_that_do_nothing(halves: Halves) -> None:
     """A third of them did, when candidates went on with all that the search had set."""
     found = [profile for one in play(halves.recording, 20, range(10)) for profile in one.profiles]

@@ -110,6 +110,7 @@ def test_what_follows_the_search_has_launches_of_its_own_and_nothing_beside(
     assert is_shared(session.run("2"))
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_costs_its_configuration_only(session: _Session) -> None:
     session.begin()
     for fault, outcome in {
@@ -125,6 +126,7 @@ def test_a_run_that_fails_costs_its_configuration_only(session: _Session) -> Non
         assert good.outcome is Outcome.OK and is_shared(good)
 
 
+@pytest.mark.slow
 def test_a_configuration_that_fails_first_in_a_launch_does_not_end_sharing(
     session: _Session,
 ) -> None:

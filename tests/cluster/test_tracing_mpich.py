@@ -41,6 +41,7 @@ def test_a_setting_that_is_taken(bench: Bench) -> None:
     assert [e.became for e in group_executions([default, ring])] == [None, None]
 
 
+@pytest.mark.slow
 def test_what_the_library_holds_anyway_is_the_default(bench: Bench) -> None:
     cells = "MPIR_CVAR_BCAST_INTRANODE_NUM_CELLS"
     own = settings_of(bench({}, {cells: "8"})[0])[cells].held
@@ -52,6 +53,7 @@ def test_what_the_library_holds_anyway_is_the_default(bench: Bench) -> None:
     assert find_at_default(other, default) == frozenset()
 
 
+@pytest.mark.slow
 def test_a_misspelled_name_is_the_default(bench: Bench) -> None:
     default, wrong = bench({}, {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORYTHM": "ring"})
     assert wrong.followed is Followed.IGNORED
@@ -62,6 +64,7 @@ def test_a_misspelled_name_is_the_default(bench: Bench) -> None:
     assert group_executions([wrong, default])[0].became == DEFAULT.key
 
 
+@pytest.mark.slow
 def test_a_second_name_of_a_variable_is_not_accused(bench: Bench) -> None:
     _, alias = bench({}, {"MPIR_CVAR_EVEN_ODD_CLIQUES": "1"})
     assert alias.followed is Followed.UNKNOWN
@@ -69,6 +72,7 @@ def test_a_second_name_of_a_variable_is_not_accused(bench: Bench) -> None:
     assert other.followed is Followed.EXECUTED
 
 
+@pytest.mark.slow
 def test_other_libraries_variables_can_not_be_told_of(bench: Bench) -> None:
     _, execution = bench({}, {"OMPI_MCA_pml": "ob1", "UCX_TLS": "sm", "MALLOC_ARENA_MAX": "1"})
     assert execution.followed is Followed.UNKNOWN
@@ -76,6 +80,7 @@ def test_other_libraries_variables_can_not_be_told_of(bench: Bench) -> None:
     assert execution.became is None
 
 
+@pytest.mark.slow
 def test_the_default_value_in_words_of_its_own_is_the_default(bench: Bench) -> None:
     executions = bench({}, {_BUFFER: "32768"})
     assert group_executions(executions)[1].became == DEFAULT.key
@@ -113,6 +118,7 @@ def test_two_ranks_give_no_fingerprints(bench: Bench) -> None:
     assert dict(execution.fingerprints) == {}
 
 
+@pytest.mark.slow
 def test_variables_that_a_space_searches_are_left_to_it(bench: Bench) -> None:
     name = "MPIR_CVAR_COLLECTIVE_FALLBACK"
     silent = bench.one({name: "silent"})

@@ -111,11 +111,6 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert path.read_text().startswith("not a database")
 
 
-def test_a_folder_is_no_database(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseFault, match="can't be opened"):
-        open_database(f"sqlite:///{tmp_path}")
-
-
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DatabaseFault, match=r"the folder .*file/x can't be created"):

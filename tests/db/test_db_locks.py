@@ -226,6 +226,7 @@ def test_of_several_at_once_one_wins(
     assert all(answer.startswith("lost: campaign shm is in use by") for answer in answers[:-1])
 
 
+@pytest.mark.slow
 def test_of_several_that_begin_at_once_one_leaves_its_settings(url: str, store: Store) -> None:
     children = [
         contender(url, Path(__file__).parents[1] / "support/stored", BEGINNER) for _ in range(3)

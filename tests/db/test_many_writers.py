@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from multiprocessing.connection import Connection
 
 import database_values as given
+import pytest
 from forked_commands import fork_server
 
 from commtune.db.connection.busy_retry import BusyRetry
@@ -77,6 +78,7 @@ def _end(writers: list[_Writer]) -> None:
         writer.end()
 
 
+@pytest.mark.slow
 def test_all_values_of_many_writers_are_stored_once(url: str, store: Store) -> None:
     with ExitStack() as at_last:
         writers = [_Writer(url, place) for place in range(_WRITERS)]

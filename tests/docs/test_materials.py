@@ -36,6 +36,7 @@ def _read_pins() -> dict[str, set[str]]:
     return pins
 
 
+@pytest.mark.slow
 def test_the_bill_names_each_package_with_its_version_and_hashes(tmp_path: Path) -> None:
     bill = tmp_path / "bill.json"
     subprocess.run(["sh", "scripts/sbom", bill], cwd=_ROOT, check=True)

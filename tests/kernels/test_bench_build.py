@@ -210,6 +210,7 @@ def _packages() -> Path:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_cuda_and_nccl_of_python_packages(
     mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -231,6 +232,7 @@ def test_cuda_and_nccl_of_python_packages(
     assert lacking == {"xccl": "it was left out by COMMTUNE_XCCL=off"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_nccl_that_compiles_by_now_is_built_with(
     mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

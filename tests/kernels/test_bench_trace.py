@@ -43,6 +43,7 @@ def test_every_operation_but_patterns_can_be_traced(
     assert [trace["agree"] for trace in traces] == [agree] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", ["allreduce", "reduce-scatter"])
 def test_the_same_run_gives_the_same_digests(run_bench: RunBench, operation: str) -> None:
     arguments = [f"--op={operation}", "--sizes=4,1024,65536"]
@@ -51,6 +52,7 @@ def test_the_same_run_gives_the_same_digests(run_bench: RunBench, operation: str
     assert len(set(first)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_another_algorithm_adds_up_in_another_order(run_bench: RunBench, dtype: str) -> None:
     arguments = ["--op=allreduce", "--sizes=8,1024,65536", f"--dtype={dtype}"]

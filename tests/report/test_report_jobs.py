@@ -52,6 +52,7 @@ def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
     assert "that were lost" not in page
 
 
+@pytest.mark.slow
 def test_noise_on_purpose_is_said_with_what_it_was(store: Store, url: str) -> None:
     campaign_id = campaign(store)
     assert recorded(store, url).beside == ""

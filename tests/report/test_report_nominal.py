@@ -129,6 +129,7 @@ def test_a_matrix_is_judged_by_its_stored_messages(tmp_path: Path) -> None:
     assert "some go through the host" in page.nominal.why
 
 
+@pytest.mark.slow
 def test_parts_stand_beside_the_whole(tmp_path: Path) -> None:
     workload = {"operation": "striping", "shape": {"group_size": 2}, "ranks": 4}
     parts = {"split": 0.25, "translate": 0.5}

@@ -239,6 +239,7 @@ def test_a_few_disturbed_trials_leave_gaps_in_tables(report: Report) -> None:
     assert "<td></td><td></td>" in page, "a variable that only some ranges speak of"
 
 
+@pytest.mark.slow
 def test_a_large_campaign_with_two_speeds_stays_small_enough_to_mail(report: Report) -> None:
     sizes = tuple(2**power for power in range(3, 23))
     page = report(Made(trials=150, blocks=150, sizes=sizes, slow_share=0.4))
@@ -287,6 +288,7 @@ def test_sizes_where_any_gain_may_be_hidden_are_named(store: Store, url: str) ->
     assert said.count("any: too noisy") == 1
 
 
+@pytest.mark.slow
 def test_a_folder_gets_the_page_and_its_pictures(
     url: str, stored: Callable[[Made], str], tmp_path: Path
 ) -> None:

@@ -187,6 +187,7 @@ def test_prometheus_reads_the_metrics(client: Client) -> None:
     assert 'requests_total{status="200"} 3' in client.get("/metrics").text
 
 
+@pytest.mark.slow
 def test_a_storm_of_jobs_is_answered_and_a_flood_of_questions_is_not(client: Client) -> None:
     best = f"{PREFIX}/best?operation=allreduce&bytes="
     storm = client.get_at_once([f"{best}{1 + n % 20}" for n in range(2000)])
@@ -235,6 +236,7 @@ def hostile_requests(count: int) -> list[tuple[bytes, dict[str, str], str]]:
     return made
 
 
+@pytest.mark.slow
 def test_hostile_requests_get_a_refusal_or_an_answer(
     ask: Callable[..., Client], db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

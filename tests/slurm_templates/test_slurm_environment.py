@@ -150,6 +150,7 @@ _TEXT = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(_TEXT, min_size=5, max_size=40))
 def test_any_values_arrive_byte_by_byte(values: list[str]) -> None:

@@ -49,6 +49,7 @@ def found(space: Space, samples: int) -> Iterator[str]:
             yield f"{problem} in {chosen}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPACES)
 def test_samples_keep_the_rules(name: str) -> None:
     assert next(found(preset(name), SAMPLES), None) is None

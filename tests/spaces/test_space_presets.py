@@ -86,6 +86,7 @@ def test_a_preset_is_complete(name: str) -> None:
             assert parameter.name in space.left_out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGEST)
 def test_every_value_of_a_preset_can_be_reached(name: str) -> None:
     # A value that no legal configuration has would be a mistake in a condition.

@@ -160,6 +160,7 @@ def test_a_partition_that_is_not_listed() -> None:
         draft_description("new", BARE, DAY, "boost")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40), st.text(max_size=12))
 def test_whatever_a_machine_calls_its_parts(processor: str, port: str) -> None:
     ports = tuple(

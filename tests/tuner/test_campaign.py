@@ -93,6 +93,7 @@ def test_finds_and_confirms_what_is_there(stored: Laboratory) -> None:
     assert all(p.simulated for p in report.profiles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confirmation_s", [6.0, 200.0])
 def test_too_little_time_for_an_ablation_is_said(
     laboratory: Laboratory, confirmation_s: float
@@ -129,6 +130,7 @@ def test_two_machine_speeds_are_compared_within_each(laboratory: Laboratory) -> 
     assert all(0.9 < p.gain.ratio / 1.5 < 1.1 for p in points if p.gain.pairs >= 5)
 
 
+@pytest.mark.slow
 def test_claims_nothing_where_nothing_is(laboratory: Laboratory) -> None:
     claimed = 0
     for seed in range(20):

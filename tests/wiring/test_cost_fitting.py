@@ -65,6 +65,7 @@ def test_the_range_is_larger_on_gpus() -> None:
     assert len(_thin_sizes(default_range(Backend.XCCL), 60.0, 1.0)) == 9
 
 
+@pytest.mark.slow
 def test_a_run_of_the_default_tells_and_what_is_left_out_is_said(
     built_mpi: MpiInstallation, url: str
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_campaign_that_goes_on_keeps_its_budget(
     assert fit_to_cost(named, nowhere, url).plan.budget == Budget(60.0)
 
 
+@pytest.mark.slow
 def test_a_run_may_take_as_long_as_those_before_let_expect(built_mpi: MpiInstallation) -> None:
     """A timing mode in which a library hangs must not take the search's whole time."""
     asked = campaign("ranks: 2, sizes: [4MiB]")

@@ -287,6 +287,7 @@ def test_doctor_judges_by_what_is_loaded(tmp_path: Path) -> None:
     assert f"{_OLD} does nothing" not in told.out
 
 
+@pytest.mark.slow
 def test_a_recording_is_replayed_with_the_versions_that_it_was_made_with(tmp_path: Path) -> None:
     found = session_mpi()
     require_component("MPICH's wheel", found is not None and found.origin == "wheel:mpich")

@@ -353,6 +353,7 @@ def test_what_slurm_will_never_take_ends_the_campaign(laboratory: Laboratory) ->
     assert "slurm:" in error.value.hint
 
 
+@pytest.mark.slow
 def test_a_hundred_jobs(laboratory: Laboratory) -> None:
     """One question to squeue in a polling interval at most, and memory that does not grow."""
     laboratory.fake.always(Fate(wait_s=20, run_s=90))

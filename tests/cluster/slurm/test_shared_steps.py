@@ -113,6 +113,7 @@ def _ranks(result: RunResult, name: str) -> list[str]:
     return [rank["environment"].get(name, "") for rank in result.header["rank_info"]]
 
 
+@pytest.mark.slow
 def test_one_step_serves_runs_on_all_nodes_until_one_hangs(place: _Place) -> None:
     place.search.begin()
     served = set()

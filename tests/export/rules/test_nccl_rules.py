@@ -125,6 +125,7 @@ class _Tuner:
         return next(((*divmod(i, 3), channels.value) for i in range(21) if costs[i] == 0), None)
 
 
+@pytest.mark.slow
 def test_the_plugin_takes_the_rules_at_and_around_each_border(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def test_a_variable_of_nccl_makes_several_nodes_as_in_the_native_one(
     assert (header["nodes"], "nodes_by" in header) == (1, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_follows_the_contract(run_python: RunPython, operation: str) -> None:
     run = run_python(f"--op={operation}", "--sizes=8,4096,100000", "--run-id=one", ranks=3)

@@ -67,6 +67,7 @@ def test_of_two_of_which_either_suffices_one_stays() -> None:
         assert either(found.after)
 
 
+@pytest.mark.slow
 def test_whole_campaigns_recommend_what_matters() -> None:
     """Search, ablation and confirmation together; two seeds of each kind."""
     kinds = {

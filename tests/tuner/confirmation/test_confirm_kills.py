@@ -116,6 +116,7 @@ def measured(comparison: Comparison) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speeds", [1, 2])
 def test_a_kill_at_any_moment_changes_no_look_and_no_result(speeds: int) -> None:
     expected, looks, store = uninterrupted(speeds)

@@ -179,6 +179,7 @@ def given_up(seed: int, *ratios: float) -> bool:
     return comparison[FOUR[-1]].stopped == "futile"
 
 
+@pytest.mark.slow
 def test_what_some_candidates_free_saves_another_from_being_given_up() -> None:
     """As planned at first 6 % may be hopeless; with the blocks of two others it is not."""
     assert not any(given_up(seed, 1.5, 0.7, 1.06, 1.06) for seed in range(40))
@@ -240,6 +241,7 @@ def tally(
 AT_THE_MINIMUM = ("normal", "bimodal", "outliers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_nothing_is_nothing_is_claimed(kind: str) -> None:
     """A/A: 400 confirmations of two candidates, at all looks and sizes, for each noise.
@@ -252,6 +254,7 @@ def test_where_nothing_is_nothing_is_claimed(kind: str) -> None:
     assert missed <= most(count, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", AT_THE_MINIMUM)
 def test_a_gain_at_the_minimum_is_claimed_as_rarely(kind: str) -> None:
     """The hardest case for a claim of more than the minimum, and one that meets all looks."""
@@ -260,6 +263,7 @@ def test_a_gain_at_the_minimum_is_claimed_as_rarely(kind: str) -> None:
     assert missed <= most(250, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "bimodal", "heavy-tailed", "outliers"])
 def test_intervals_hold_the_truth_together(kind: str) -> None:
     claims, missed = tally(kind, gains(a=1.1, b=1.4), {A: 1.1, B: 1.4}, 200)

@@ -191,6 +191,7 @@ def _close_pairs(
     return sum(_distance(a, b) <= 1 for a, b in combinations(made, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rebuilt", [False, True])
 def test_what_is_under_way_keeps_proposals_apart(laboratory: Laboratory, rebuilt: bool) -> None:
     """Proposals that wait are not forgotten, also where the model is made anew meanwhile."""

@@ -32,6 +32,7 @@ def two_modes(rng: random.Random, pairs: int, gain: float = 0.0) -> Pairs:
     return Pairs(both, [place % 2 == 0 for place in range(pairs)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [12, 20, 40])
 def test_modes_that_nothing_tells_apart_take_little_of_the_power(pairs: int) -> None:
     """By the spread of normal noise, 82 % of what 20 pairs are said to find is found."""

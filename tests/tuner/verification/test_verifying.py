@@ -190,6 +190,7 @@ def test_canaries_are_those_of_the_evidence(laboratory: Laboratory) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path: Path) -> None:
     """A gain that stays is called anything else, and one that vanished holds, in few of 40."""
     said: Counter[tuple[float, VerificationVerdict]] = Counter()
