@@ -38,7 +38,7 @@ tune: $(VENV)/installed $(MPIS)/$(MPI).installed
 	@$(RUN)commtune tune --mpi wheel:$(MPI) $(TUNE_ARGS)
 
 test: $(VENV)/installed-test $(MPIS)/mpich.installed
-	@$(if $(QUICK),echo "without what takes many seconds, such as whole campaigns: make test-all has it")
+	@$(if $(QUICK),echo "without tests that take many seconds (whole campaigns and simulations): make test-all has them")
 	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder $(QUICK) $(CACHE) $(TEST_ARGS)
 
 test-all: QUICK :=
