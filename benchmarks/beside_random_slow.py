@@ -46,7 +46,7 @@ def find_slowness(launches: Sequence[Mapping[int, float]]) -> list[float]:
     ]
 
 
-def group(settings: _Settings, variable: str) -> str:
+def name_group(settings: _Settings, variable: str) -> str:
     """Names the group of a configuration."""
     value = dict(settings).get(variable)
     if value is None:
@@ -60,8 +60,8 @@ def show(files: Sequence[Path], variable: str) -> None:
     members: dict[str, int] = defaultdict(int)
     for path in files:
         for settings, launches in read_launches(path).items():
-            found[group(settings, variable)] += find_slowness(launches)
-            members[group(settings, variable)] += 1
+            found[name_group(settings, variable)] += find_slowness(launches)
+            members[name_group(settings, variable)] += 1
     print("| | configurations | slow launches | slowest |\n|---|---|---|---|")
     for name, ratios in sorted(found.items()):
         slow = sum(ratio > _SLOW for ratio in ratios)

@@ -96,15 +96,15 @@ def show(experiments: Mapping[str, Sequence[_Record]], shown: Sequence[int]) -> 
     sizes = shown or sorted({size for one in kept.values() for size in one})
     print("| size | " + " | ".join(kept) + " |\n" + "|---" * (len(kept) + 1) + "|")
     for size in sizes:
-        cells = [describe(one[size]) if size in one else "-" for one in kept.values()]
+        cells = [describe_kept(one[size]) if size in one else "-" for one in kept.values()]
         print("| " + " | ".join([format_size(size), *cells]) + " |")
     for name, judged in [*kept.items(), ("together", None)]:
         chosen = kept.values() if judged is None else [judged]
         found = [size_kept for one in chosen for size, size_kept in one.items() if size in sizes]
-        print(f"{name}: {'; '.join(count(found))}")
+        print(f"{name}: {'; '.join(count_kept(found))}")
 
 
-def count(found: Sequence[Kept]) -> Iterator[str]:
+def count_kept(found: Sequence[Kept]) -> Iterator[str]:
     """Yields how many are at least 0.9 by means and by medians, and how many differ from 1."""
     for words, ratios in (
         ("by means", [one.ratio for one in found]),
@@ -119,7 +119,7 @@ def count(found: Sequence[Kept]) -> Iterator[str]:
     yield f"random's best, single run over re-runs: {median(one.luck for one in found):.2f}"
 
 
-def describe(kept: Kept) -> str:
+def describe_kept(kept: Kept) -> str:
     """Describes what was confirmed at a size, and what it keeps."""
     ratio = f"{kept.ratio:.2f}"
     return f"{kept.said} ({f'**{ratio}**' if kept.ratio < _LOST else ratio})"
