@@ -99,10 +99,11 @@ def show(records: Sequence[_Record], profiles: Sequence[_Record]) -> None:
                 print("| " + " | ".join(cells) + " |")
     print(
         f"{len(ratios)} sizes with a profile; slower than the default beyond noise: {slower}; "
-        f"inside the campaign's interval: {sum(inside)} of {len(inside)} that it measured; "
-        f"smallest {min(ratios, key=ratios.__getitem__)}, "
-        f"largest {max(ratios, key=ratios.__getitem__)}"
+        f"inside the campaign's interval: {sum(inside)} of {len(inside)} that it measured"
     )
+    if ratios:
+        least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+        print(f"smallest {least}, largest {most}")
 
 
 def main() -> None:

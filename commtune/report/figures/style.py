@@ -20,7 +20,7 @@ import platformdirs
 from commtune import formatting
 from commtune.documents.files import replaced_file
 from commtune.errors import EnvironmentFault
-from commtune.private_files import writing_data
+from commtune.private_files import make_private_folder, require_own
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,9 +146,9 @@ def _own_folder() -> Iterator[None]:
     folder = platformdirs.user_cache_path("commtune") / "matplotlib"
     with ExitStack() as stack:
         try:
-            with writing_data("the list of fonts can't be kept", folder):
-                pass
-        except EnvironmentFault:  # also a matplotlibrc of others would be read there
+            make_private_folder(folder)
+            require_own("the list of fonts is not kept", folder)
+        except (OSError, EnvironmentFault):  # also a matplotlibrc of others would be read there
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.environ[_FOLDER_VARIABLE] = str(folder)
         # Not for programs that are started later.

@@ -6,9 +6,10 @@ import random
 
 from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.model import TableModel
+from commtune.tuner.search.strategies.exhaustive import Exhaustive
+from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import DEFAULT_STRATEGY, OWN, Strategy
 from commtune.tuner.search.strategies.table_gp import TableImprovement
-from commtune.tuner.search.strategies.unguided import Exhaustive, RandomSampling
 
 
 def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> Strategy:

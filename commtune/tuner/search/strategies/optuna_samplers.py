@@ -29,6 +29,7 @@ from commtune.spaces.parameter import Parameter
 from commtune.spaces.space import Space
 from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.standings import Speedups
+from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import (
     OWN,
     Assignment,
@@ -36,7 +37,6 @@ from commtune.tuner.search.strategies.strategy import (
     Proposal,
     active_values,
 )
-from commtune.tuner.search.strategies.unguided import RandomSampling
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

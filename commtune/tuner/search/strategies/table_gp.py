@@ -15,8 +15,8 @@ from commtune.tuner.search.improvement import expected_improvement
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import Speedups
+from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Proposal, pop_open
-from commtune.tuner.search.strategies.unguided import RandomSampling
 
 #: A space of at most this many configurations is evaluated whole. In a larger one, the candidates
 #: are this many random configurations, and this many variations of the best.

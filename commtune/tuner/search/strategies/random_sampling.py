@@ -1,4 +1,4 @@
-"""Strategies that learn nothing: random search, the baseline of all others, and enumeration."""
+"""Random search, the baseline to which other strategies are compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from commtune.model import Configuration, Origin
 from commtune.spaces.space import Space
-from commtune.tuner.search.strategies.strategy import IsOpen, Proposal, Strategy, pop_open
+from commtune.tuner.search.strategies.strategy import IsOpen, Proposal, Strategy
 
 #: Random draws before the first open configuration is looked for by enumeration.
 _TRIES = 300
@@ -35,15 +35,3 @@ class RandomSampling(Strategy):
                 return Proposal(found, Origin.RANDOM)
             self._all = self._space.configurations()
         return None
-
-
-class Exhaustive(Strategy):
-    """Tries every configuration of a space once, in random order, where the budget allows it."""
-
-    def __init__(self, space: Space, rng: random.Random) -> None:
-        self._left = list(space.configurations())
-        rng.shuffle(self._left)
-
-    def ask(self, is_open: IsOpen) -> Proposal | None:
-        """Returns the next open configuration."""
-        return pop_open(self._left, is_open, Origin.ENUMERATED)
