@@ -81,10 +81,19 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Groups a file's tests in one worker, before xdist reads the groups."""
+    """Groups tests that share something in one worker, before xdist reads the groups."""
     if "end_to_end" in item.path.parts:
         item.add_marker(pytest.mark.slow)
-    item.add_marker(pytest.mark.xdist_group("alone" if _is_alone(item) else item.path.stem))
+    item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+
+
+def _group_of(item: pytest.Item) -> str:
+    if _is_alone(item):
+        return "alone"
+    # One cluster for all: to start and end one takes seconds of processor time.
+    if "shared_slurm" in getattr(item, "fixturenames", ()):
+        return "slurm"
+    return item.path.stem
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -116,7 +116,10 @@ def test_a_server_that_is_lost_while_it_is_read(postgresql_url: str) -> None:
 
 @pytest.mark.parametrize("password", ["", ":not@encoded"])
 def test_ctrl_c_ends_a_question_that_waits(postgresql_url: str, password: str) -> None:
-    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    waiting = (
+        "SELECT 1 FROM pg_stat_activity "
+        "WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
     url = postgresql_url.replace("commtune@", f"commtune{password}@")
     assert (read_url(url) is None) == bool(password)  # the second is SQLAlchemy's
     command = [sys.executable, "-m", "commtune.cli", "best", "--op", "allreduce", "--db", url]

@@ -1,7 +1,8 @@
-"""One PostgreSQL server for all tests of a session that want one."""
+"""One PostgreSQL server for all tests that want one, whichever worker of pytest runs them."""
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import pwd
@@ -44,24 +45,27 @@ def _as_user() -> tuple[list[str], int]:
 
 
 class PostgresqlServer:
-    """A server with a socket in a folder of its own, which it makes and starts."""
+    """A server with its data and its socket in a folder, which need not exist yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         programs = _postgresql_programs()
         require_component("PostgreSQL's server programs", programs is not None)
         assert programs is not None
         self._programs = programs
-        self._prefix, uid = _as_user()
+        self._prefix, self._uid = _as_user()
         # Not pytest's folder: the name of a socket must be short, and the server's user may enter
         # it.
-        self.socket = Path(tempfile.mkdtemp(prefix="ctpg"))
-        os.chown(self.socket, uid, -1)
+        self.socket = folder or Path(tempfile.mkdtemp(prefix="ctpg"))
+
+    def create(self) -> None:
+        """Makes its data, and starts it."""
+        os.chown(self.socket, self._uid, -1)
         self._call("initdb", "-U", "commtune", "-A", "trust", "-E", "UTF8", "--no-sync")
         self.start()
 
     def start(self) -> None:
         """Starts it, also again, and waits until it answers."""
-        settings = f"-k {self.socket} -c listen_addresses= -c max_connections=40 -c fsync=off"
+        settings = f"-k {self.socket} -c listen_addresses= -c max_connections=100 -c fsync=off"
         self._call("pg_ctl", *_WAITS, "-l", str(self.socket / "log"), "-o", settings, "start")
 
     def stop(self) -> None:
@@ -93,23 +97,42 @@ class PostgresqlServer:
 
 
 @pytest.fixture(scope="session")
-def postgresql_socket() -> Iterator[Path]:
-    """The folder with the socket of a PostgreSQL server that lives as long as the session."""
-    with _running_postgresql() as server:
+def postgresql_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder with the socket of a PostgreSQL server that lives as long as the test run."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all workers
+    with (folder / "postgresql.users").open("a") as users:
+        with _locked(folder / "postgresql.lock") as known:
+            place = known.read_text()
+            server = PostgresqlServer(Path(place) if place else None)
+            if not place:
+                server.create()
+                known.write_text(str(server.socket))
+            fcntl.flock(users, fcntl.LOCK_SH)
         yield server.socket
+        with _locked(folder / "postgresql.lock") as known:
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return  # another worker uses it, and ends it
+            known.write_text("")
+            server.remove()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[Path]:
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield path
 
 
 @pytest.fixture
 def own_postgresql() -> Iterator[PostgresqlServer]:
     """A server for a test that stops it."""
-    with _running_postgresql() as server:
-        yield server
-
-
-@contextmanager
-def _running_postgresql() -> Iterator[PostgresqlServer]:
     server = PostgresqlServer()
     try:
+        server.create()
         yield server
     finally:
         server.remove()
@@ -117,7 +140,7 @@ def _running_postgresql() -> Iterator[PostgresqlServer]:
 
 def create_postgresql(socket: Path) -> str:
     """Creates an empty database on the server; returns its URL."""
-    name = f"test{next(_NUMBERS)}"
+    name = f"test{os.getpid()}_{next(_NUMBERS)}"
     administration = f"host={socket} user=commtune dbname=postgres"
     with psycopg.connect(administration, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
