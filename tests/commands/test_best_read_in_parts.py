@@ -152,6 +152,7 @@ def count_rows(url: str, monkeypatch: pytest.MonkeyPatch, **asked: str) -> Count
     return counted
 
 
+@pytest.mark.slow
 def test_a_question_reads_as_much_of_a_large_database_as_of_a_small_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def closed() -> Iterator[Path]:
         folder.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_a_closed_place_is_named_and_nothing_else_is_said(closed: Path) -> None:
     for key, text in _KEYS.items():
         file = closed.parent / f"{key}.yaml"

@@ -141,6 +141,7 @@ def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_reading_engine", functools.cache(engine._reading_engine))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("told", "compiled_once")
 def test_no_damaged_value_ends_a_command_in_a_traceback(
     path: Path, sound: Path, capsys: pytest.CaptureFixture[str]

@@ -47,6 +47,7 @@ def test_a_database_is_made_with_its_folder_and_found_again(new_url: str) -> Non
         assert [summary.name for summary in given.summaries_of(second)] == ["shm"]
 
 
+@pytest.mark.slow
 def test_several_may_open_an_empty_database_at_once(new_url: str) -> None:
     children = [
         subprocess.Popen(

@@ -205,6 +205,7 @@ def test_killed_it_has_said_what_it_did(start: Start) -> None:
     assert read_traffic(one.records)["gigabits_per_s"] > 0
 
 
+@pytest.mark.slow
 def test_ranks_that_wait_for_a_lost_one_go_by_themselves(start: Start) -> None:
     one = start(ranks=3)
     one.wait_until_it_moves_data()

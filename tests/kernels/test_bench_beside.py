@@ -88,6 +88,7 @@ def test_what_the_machine_lacks_for_one_part_is_waived(run_bench: RunBench) -> N
     assert reason.startswith("waived: rank 2: this executable has no backend 'ipc-put'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["crash@64", "hang@64"])
 def test_victims_that_fail_leave_no_aggressors(run_bench: RunBench, fault: str) -> None:
     run = run_bench(

@@ -174,6 +174,7 @@ def test_ucc_is_asked(run_bench: RunBench, mpi: MpiInstallation, tmp_path: Path)
     assert run_on(mpi, tmp_path / "python.jsonl", **ours)["versions"]["ucc"] == "1.3.0"
 
 
+@pytest.mark.slow
 def test_a_library_that_is_loaded_in_two_versions_is_left_out(
     run_bench: RunBench, mpi: MpiInstallation, tmp_path: Path
 ) -> None:

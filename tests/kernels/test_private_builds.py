@@ -28,6 +28,7 @@ def _check_library(build: Callable[[Path], Path], cache: Path) -> None:
     assert str(library) in fault.value.hint
 
 
+@pytest.mark.slow
 def test_a_plugin_that_others_can_write_is_not_loaded(tmp_path: Path) -> None:
     _check_library(build_tuner, tmp_path / "cache")
 
@@ -38,6 +39,7 @@ def test_a_counter_that_others_can_write_is_not_preloaded(
     _check_library(partial(build_message_counter, mpi), tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_a_library_is_not_put_beside_what_others_wrote(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -50,6 +52,7 @@ def test_a_library_is_not_put_beside_what_others_wrote(
         build_tuner(cache)
 
 
+@pytest.mark.slow
 @pytest.mark.root
 def test_nothing_is_built_in_a_cache_of_another(
     open_folder: Path, request: pytest.FixtureRequest

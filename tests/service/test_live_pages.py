@@ -134,6 +134,7 @@ def test_the_report_runs_no_script(client: Client) -> None:
     assert "default-src 'none'" in policy and "script-src" not in policy and "sandbox" in policy
 
 
+@pytest.mark.slow
 def test_a_report_is_kept_until_the_database_is_written(
     client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def test_any_values_arrive_byte_by_byte(values: list[str]) -> None:
         assert sorted(p.name for p in Path(folder).iterdir()) == ["job.sh", "run.exit", "run.out"]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(_TEXT, min_size=1, max_size=20))
 def test_any_arguments_arrive_byte_by_byte(values: list[str]) -> None:

@@ -27,6 +27,7 @@ def _pattern(folder: Path, body: str) -> str:
     return f"{file}:Mine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_the_example_runs_and_its_data_is_checked(run_python: RunPython, ranks: int) -> None:
     run = run_python(f"--python={_EXAMPLE}:Halo", "--op=own:Halo", "--sizes=8,10000", ranks=ranks)
@@ -70,6 +71,7 @@ def define(self):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_calls_are_made_and_checked(run_python: RunPython, tmp_path: Path, ranks: int) -> None:
     pattern = _pattern(tmp_path, _CALLS)

@@ -166,6 +166,7 @@ def test_the_spread_of_a_pair_comes_from_runs_of_the_same_configuration() -> Non
     assert measure_pair_noise(wild, [8])[8] < 2 * math.sqrt(2) * 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole_s", [7.0, 10.0, 20.0, 60.0])
 def test_small_budgets_are_not_overdrawn(whole_s: float) -> None:
     """42 to 360 runs for search, ablation and confirmation together."""

@@ -9,6 +9,8 @@ from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
+import pytest
+
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Outcome, Phase, Workload
 from commtune.tuner.campaign import Campaign
@@ -67,6 +69,7 @@ def test_what_fails_twice_where_the_default_works_is_set_aside() -> None:
     assert set_aside(made_up_machine(), lambda ran: ran[-1] == MINE) == (("V", "1"),)
 
 
+@pytest.mark.slow
 def test_a_value_that_the_user_listed_and_that_failed_once_runs_again() -> None:
     large = made_up_space("  - {name: V, kind: integer, range: [1, 999], source: made up}")
     benchmark = made_up_machine()

@@ -154,6 +154,7 @@ def test_little_time_still_makes_the_fewest_pairs() -> None:
     assert compare(machine(), time_s=0.1).blocks == 5
 
 
+@pytest.mark.slow
 def test_of_equal_sides_nothing_is_claimed_and_what_could_hide_is_said() -> None:
     claimed = 0
     for seed in range(60):
