@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from made_up_spaces import made_up_space
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
-
-import pytest
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Outcome, Phase, Workload
