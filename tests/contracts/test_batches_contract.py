@@ -1,6 +1,6 @@
 """One suite of laws over batches of width 1, and over several at a time (``tuner.ports.Batches``).
 
-Those of Slurm need a cluster: tests/cluster/slurm/test_block_jobs.py tests them.
+Those of Slurm need a cluster: tests/cluster/jobs/test_block_jobs.py tests them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Holds what a library says of its variables against the catalogue, and against known differences.
 
-Known differences lie in ``spaces/catalogue_known``, a file for each library and version that is
+Known differences lie in ``spaces/catalogue/known``, a file for each library and version that is
 asked, written by hand; beside it the names that the library has and the catalogue lacks, written
 by ``scripts/catalogue-lacks``.
 """
@@ -19,7 +19,7 @@ from asked_libraries import Answer
 from commtune.spaces.catalogue.loading import is_after_version, is_before_version
 from commtune.spaces.catalogue.schema import Catalogue, Variable
 
-KNOWN = Path(__file__).parents[1] / "spaces" / "catalogue_known"
+KNOWN = Path(__file__).parents[1] / "spaces" / "catalogue" / "known"
 
 _SWITCH = dict.fromkeys(("true", "yes", "y", "on"), 1.0) | dict.fromkeys(
     ("false", "no", "n", "off"), 0.0

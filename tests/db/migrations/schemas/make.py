@@ -2,7 +2,7 @@
 
 To be run once for every new revision, before it is released::
 
-    python tests/db/schemas/make.py
+    python tests/db/migrations/schemas/make.py
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1] / "support/stored"), str(HERE.parents[2])]
+sys.path[:0] = [str(HERE.parents[2] / "support/stored"), str(HERE.parents[3])]
 
 import database_values as given  # noqa: E402
 

@@ -10,7 +10,7 @@ from command_line import CommandLine
 
 from commtune.campaign.loading import load_campaign
 
-LOG = Path(__file__).parents[1] / "cluster" / "nccl_logs" / "calls.txt"
+LOG = Path(__file__).parents[2] / "cluster" / "tracing" / "nccl_logs" / "calls.txt"
 #: As NCCL does: under the name that the variable says, if it is to log calls at all.
 _PROGRAM = """\
 test "$NCCL_DEBUG $NCCL_DEBUG_SUBSYS" = "INFO COLL" || exit 3

@@ -1,6 +1,6 @@
 """The catalogue against the libraries themselves: names, versions, defaults and values.
 
-A library that differs from the catalogue in a way that ``catalogue_known`` doesn't give a reason
+A library that differs from the catalogue in a way that ``known/`` doesn't give a reason
 for fails, and so does a reason for what is no difference any more.
 """
 
@@ -38,7 +38,7 @@ def test_a_library_says_what_the_catalogue_says(label: str) -> None:
     answer = asked(label)
     said = complaints(found_differences(label, answer), known_differences(label), answer)
     assert not said, "\n".join(
-        [f"{label} ({answer.version}) and its catalogue, or catalogue_known/{label}.yaml:", *said]
+        [f"{label} ({answer.version}) and its catalogue, or catalogue/known/{label}.yaml:", *said]
     )
 
 

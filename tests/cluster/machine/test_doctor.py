@@ -205,7 +205,7 @@ def test_no_gpu_and_no_slurm_are_fine(machine: Machine) -> None:
     assert "no cluster" in doctor._check_slurm(replace(machine, slurm="unknown version"), {}).what
 
 
-_SERVER = (Path(__file__).parent / "pbs" / "recorded" / "server.txt").read_text()
+_SERVER = (Path(__file__).parents[1] / "pbs" / "recorded" / "server.txt").read_text()
 
 
 @pytest.mark.parametrize(

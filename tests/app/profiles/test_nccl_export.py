@@ -48,7 +48,7 @@ from commtune.model import (
 
 _THREADS = {"NCCL_SOCKET_NTHREADS": "4"}
 #: What NCCL printed, by nccl_logs/record_rules.py on two GPUs.
-_LOGS = Path(__file__).parents[1] / "cluster" / "nccl_logs" / "rules"
+_LOGS = Path(__file__).parents[2] / "cluster" / "tracing" / "nccl_logs" / "rules"
 
 
 def test_what_all_ranges_share_is_a_variable_beside_the_rules(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from commtune.export.rules.table import RuleTable
 
 RULES = "OMPI_MCA_coll_tuned_dynamic_rules_filename"
 SWITCH = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-MPICH = Path(__file__).parents[2] / ".mpi" / "mpich-5.0.2"
+MPICH = Path(__file__).parents[3] / ".mpi" / "mpich-5.0.2"
 INTEL = document(8, 1024, {"I_MPI_ADJUST_ALLREDUCE": "2"}, "allreduce")
 
 

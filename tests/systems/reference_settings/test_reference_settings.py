@@ -18,7 +18,7 @@ from commtune.systems.reference_settings import (
     find_reference_settings,
 )
 
-FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "reference_settings"
+FOLDER = Path(__file__).parents[3] / "commtune" / "systems" / "reference_settings"
 
 PLAIN = """\
 reference_settings: 1

@@ -18,7 +18,7 @@ from commtune.spaces.catalogue.loading import look_up
 from commtune.systems.findings import _findings, all_findings
 from commtune.systems.loading import list_systems, load_system
 
-FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "findings"
+FOLDER = Path(__file__).parents[3] / "commtune" / "systems" / "findings"
 
 PLAIN = """\
 findings: 1

@@ -36,7 +36,7 @@ from commtune.spaces.catalogue.words import (
     Wrong,
 )
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "catalogue.md").read_text(encoding="utf-8")
 
 
