@@ -1,6 +1,7 @@
 """What a campaign finds, beside random configurations of the same space in as much time.
 
     python benchmarks/beside_random.py campaign.yaml --random 200 --rounds 7 --output FILE.jsonl
+    python benchmarks/beside_random.py campaign.yaml --only A=1 'A=1 B=2' --rounds 40
     python benchmarks/beside_random.py --from FILE.jsonl
 
 One half of the random configurations runs before the campaign, the other half after it. Then the
@@ -8,6 +9,7 @@ configurations with random's fastest single runs, what the campaign recommends, 
 again, in rounds in random order. Every run but the campaign's has a launch of its own. The table
 has, for some sizes, speedups over the default with 95 % intervals (Student's t over rounds); the
 last column is what the campaign keeps of random's best, or of the default, where that is faster.
+With ``--only`` there is no campaign: the configurations given and the default run in rounds.
 """
 
 from __future__ import annotations
@@ -60,8 +62,17 @@ def measure(options: argparse.Namespace) -> None:
             made = measure_run(benchmark, plan, configuration, f"{kind}-{next(numbers)}")
             return write({"kind": kind, "at": time.time(), **made})
 
+        def run_rounds(members: Sequence[Configuration]) -> None:
+            for _ in range(options.rounds):
+                for one in rng.sample(members, len(members)):
+                    run("again", one)
+
         for _ in range(_WARM_UP):
             run("warm-up", DEFAULT)
+        if options.only:
+            given = [dict(word.split("=", 1) for word in one.split()) for one in options.only]
+            run_rounds([DEFAULT, *map(Configuration, given)])
+            return
         half = options.random // 2
         singles = [run("single", one) for one in draw_singles(plan, rng, half)]
         began = time.time()
@@ -71,9 +82,7 @@ def measure(options: argparse.Namespace) -> None:
         rest = draw_singles(plan, rng, options.random - half)
         singles += [run("single", one) for one in rest]
         members = choose_members(singles, profiles, options.at or plan.workload.sizes)
-        for _ in range(options.rounds):
-            for one in rng.sample(members, len(members)):
-                run("again", one)
+        run_rounds(members)
 
 
 def draw_singles(plan: Plan, rng: random.Random, count: int) -> Iterator[Configuration]:
@@ -219,6 +228,7 @@ def main() -> None:
     parser.add_argument("campaign", type=Path, nargs="?")
     parser.add_argument("--random", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", nargs="+", help="configurations, 'NAME=VALUE NAME=VALUE' each")
     parser.add_argument("--at", type=int, nargs="*", default=(), help="sizes to run again, bytes")
     parser.add_argument("--db", type=Path, default=Path("beside-random.db"))
     parser.add_argument("--output", type=Path, default=Path("beside-random.jsonl"))
@@ -226,7 +236,8 @@ def main() -> None:
     options = parser.parse_args()
     if not options.earlier:
         measure(options)
-    show(read_records(options.earlier or options.output), options.at)
+    if not options.only:
+        show(read_records(options.earlier or options.output), options.at)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How often launches are slow in experiments of beside_random.py, by whether a variable is set.
+"""How often launches are slow in experiments of beside_random.py, by the value of a variable.
 
     python benchmarks/beside_random_slow.py FILE.jsonl... --variable NCCL_SOCKET_NTHREADS
 
@@ -51,7 +51,7 @@ def name_group(settings: _Settings, variable: str) -> str:
     value = dict(settings).get(variable)
     if value is None:
         return f"others, {variable} unset" if settings else "the default"
-    return f"{variable} set"
+    return f"{variable}={value}"
 
 
 def show(files: Sequence[Path], variable: str) -> None:
