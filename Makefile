@@ -10,6 +10,7 @@ MPIS := $(IN).mpi
 RUN := $(VENV)/bin/
 TUNE_ARGS ?=
 TEST_ARGS ?=
+MUTANTS_ARGS ?=
 # Whole campaigns wait more than they compute: four workers more than cores, of 0.5 GB each.
 TEST_WORKERS ?= $(shell expr $$(nproc) + 4)
 # Where a missing component fails, as in CI, nothing is left out either.
@@ -19,7 +20,7 @@ export COMMTUNE_MPI_PATH := $(if $(PLACE),$(abspath $(PLACE)),$(CURDIR))/.mpi
 # Where it is set, as in images of containers, each worker of pytest compiles all tests each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tune test test-all native-tests gpu-compile cuda-compile hip-compile test-wheels libraries lint docs audit sbom slurm-demo clean help
+.PHONY: tune test test-all native-tests gpu-compile cuda-compile hip-compile test-wheels libraries lint docs audit sbom mutants slurm-demo clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
@@ -32,6 +33,7 @@ help:
 	@echo "make docs   build the documentation, links checked"
 	@echo "make audit  ask PyPI for known vulnerabilities of what make tune installs"
 	@echo "make sbom   write a software bill of materials of it, build/commtune.cdx.json"
+	@echo "make mutants  count what tests notice of small errors (an hour; MUTANTS_ARGS=\"--count 30 db\")"
 	@echo "make slurm-demo  start a Slurm of three nodes on this machine, to try commtune on"
 
 tune: $(VENV)/installed $(MPIS)/$(MPI).installed
@@ -98,6 +100,14 @@ audit: .audit/installed
 sbom: .audit/installed
 	@sh scripts/sbom
 
+.mutants/installed: requirements/mutants.txt
+	@$(PYTHON) -m venv --clear .mutants
+	@.mutants/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/mutants.txt
+	@touch $@
+
+mutants: .mutants/installed $(VENV)/installed-test $(MPIS)/mpich.installed
+	@.mutants/bin/python scripts/mutants $(MUTANTS_ARGS)
+
 $(VENV)/created: scripts/preflight requirements/pip.txt
 	@sh scripts/preflight $(PYTHON) $(PLACE)
 	@$(PYTHON) -m venv $(VENV)
@@ -118,4 +128,4 @@ $(MPIS)/%.installed: | $(VENV)/installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(MPIS) .gpu .libraries .audit build site
+	rm -rf $(VENV) $(MPIS) .gpu .libraries .audit .mutants build site
