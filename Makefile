@@ -11,8 +11,8 @@ RUN := $(VENV)/bin/
 TUNE_ARGS ?=
 TEST_ARGS ?=
 MUTANTS_ARGS ?=
-# Whole campaigns wait more than they compute: four workers more than cores, of 0.5 GB each.
-TEST_WORKERS ?= $(shell expr $$(nproc) + 4)
+# Whole campaigns wait more than they compute: three workers more than cores, of 0.5 GB each.
+TEST_WORKERS ?= $(shell expr $$(nproc) + 3)
 # Where a missing component fails, as in CI, nothing is left out either.
 QUICK := $(if $(COMMTUNE_TESTS_REQUIRE_ALL),,-m "not slow")
 CACHE := $(if $(PLACE),-o cache_dir=$(abspath $(PLACE))/.pytest_cache)
