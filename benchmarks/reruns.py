@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 from commtune.app.measure.past_verifications import read_verifications
+from commtune.app.setup.upgrading import upgrade_database
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.model import Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
@@ -29,6 +30,7 @@ def main() -> None:
         database = Path(folder) / "commtune.db"
         with gzip.open(given) as packed, database.open("wb") as file:
             shutil.copyfileobj(packed, file)
+        upgrade_database(f"sqlite:///{database}")
         count(f"sqlite:///{database}")
 
 
