@@ -61,6 +61,14 @@ class Space:
         return {**self.by_name, **self.left_out, **self.retired}
 
     @cached_property
+    def independent(self) -> frozenset[str]:
+        """The parameters whose unsetting is always legal and changes no other parameter."""
+        clauses = (clause for parameter in self.parameters for clause in parameter.when)
+        named = {name for clause in clauses for name in clause.allowed}
+        named.update(*(constraint.names for constraint in self.constraints))
+        return frozenset(p.name for p in self.parameters if p.unset and p.name not in named)
+
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """All environment variables that this space may set in a run, including pinned ones."""
         names = dict.fromkeys(self.pinned)
@@ -113,12 +121,14 @@ class Space:
                     f"{quote_value(name)} is not a parameter of space {self.name}",
                     hint=suggest_nearest(name, self.by_name),
                 )
-            if value is not None and value not in parameter.values:
+            if value is None:
+                continue
+            if value not in parameter.values:
                 raise SpaceError(
                     f"{quote_value(value)} is not a value of {name}",
                     hint=nearest_value(parameter, value),
                 )
-            environment |= parameter.environment(value)
+            environment |= parameter.settings[value]
         return Configuration(environment)
 
     def assignment(self, configuration: Mapping[str, str]) -> dict[str, Value]:
@@ -189,11 +199,11 @@ class Space:
 
     def consistent(self, assignment: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the assignment with all inactive parameters unset."""
-        kept: dict[str, Value] = {}
-        lookup = self.lookup(kept)
+        known, kept = dict(self.fixed), dict[str, Value]()
         for parameter in self.parameters:
-            if parameter.active(lookup):
-                kept[parameter.name] = assignment.get(parameter.name)
+            name = parameter.name
+            if parameter.active(known.get):
+                known[name] = kept[name] = assignment.get(name)
         return kept
 
     def is_allowed(self, assignment: Mapping[str, Value]) -> bool:

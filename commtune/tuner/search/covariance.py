@@ -204,7 +204,9 @@ class Covariance:
             least_share: where the search for the share begins; it ends at the first maximum.
         """
         similarity, rows = observed.similarity, observed.rows[:, kept]
-        alike = np.all(rows[:, None] == rows, axis=-1) & np.any(rows, axis=1)[:, None]
+        groups: dict[bytes, int] = {}
+        group = np.array([groups.setdefault(row.tobytes(), len(groups)) for row in rows])
+        alike = (group[:, None] == group) & np.any(rows, axis=1)[:, None]
         least = _LEAST_OWN_NOISE * float(np.diag(observed.noise).mean())
         least /= self.values[_SCALE] * self.values[_OWN]
         best: tuple[Posterior, float] | None = None
@@ -254,12 +256,21 @@ class Posterior:
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Predicts mean and variance: one row a configuration, one column a size."""
-        similarity = self._covariance.compare_rows(rows, self._rows)
-        near = self._covariance.between_rows(similarity) * self._root @ self._row_vectors
+        near = self._compare(rows)
         mean = near @ self._solved @ self._size_projection.T
         prior = np.outer(self._covariance.prior_variance(rows), np.diag(self._sizes))
         known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
         return mean, np.maximum(prior - known, 1e-10)
+
+    def predict_mean(self, rows: Rows) -> Matrix:
+        """Predicts the mean alone, as ``predict`` does."""
+        found: Matrix = self._compare(rows) @ self._solved @ self._size_projection.T
+        return found
+
+    def _compare(self, rows: Rows) -> Matrix:
+        similarity = self._covariance.compare_rows(rows, self._rows)
+        found: Matrix = self._covariance.between_rows(similarity) * self._root @ self._row_vectors
+        return found
 
     def likelihood_growth(self, left: Matrix, right: Matrix) -> float:
         """Returns the growth of the log likelihood if ``left @ right`` is added between rows.

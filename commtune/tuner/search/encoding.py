@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commtune.model import Configuration
-from commtune.spaces.parameter import Kind, Parameter
+from commtune.spaces.parameter import Kind, Parameter, Value
 from commtune.spaces.space import Space
 
 #: Configurations x parameters: 0 for unset, else the number of the value, from 1.
@@ -41,21 +41,31 @@ class Encoding:
         return np.array(found, dtype=np.intp).reshape(len(found), len(self.values))
 
     def _row(self, configuration: Configuration) -> tuple[int, ...]:
-        if configuration not in self._seen:
-            values = self.space.assignment(configuration).values()  # of all parameters, in order
-            places = zip(self._places, values, strict=True)
-            self._seen[configuration] = tuple(numbers[value] for numbers, value in places)
-        return self._seen[configuration]
+        found = self._seen.get(configuration)
+        if found is None:
+            found = self._encode(self.space.assignment(configuration))
+            self._seen[configuration] = found
+        return found
 
-    def assignment(self, configuration: Configuration) -> dict[str, str | None]:
+    def _encode(self, assignment: Mapping[str, Value]) -> tuple[int, ...]:
+        places = zip(self.space.parameters, self._places, strict=True)
+        return tuple(numbers[assignment.get(parameter.name)] for parameter, numbers in places)
+
+    def configuration(self, assignment: Mapping[str, Value]) -> Configuration:
+        """Returns the configuration of a consistent assignment, as ``Space.configuration``."""
+        found = self.space.configuration(assignment)
+        self._seen.setdefault(found, self._encode(assignment))
+        return found
+
+    def assignment(self, configuration: Configuration) -> dict[str, Value]:
         """Returns the values of all parameters, as ``Space.assignment`` but from the cache."""
         return self._decode(self._row(configuration))
 
-    def assignment_of(self, row: Iterable[int]) -> dict[str, str | None]:
+    def assignment_of(self, row: Iterable[int]) -> dict[str, Value]:
         """Decodes a row; parameters that can't be active there are unset."""
         return self.space.consistent(self._decode(row))
 
-    def _decode(self, row: Iterable[int]) -> dict[str, str | None]:
+    def _decode(self, row: Iterable[int]) -> dict[str, Value]:
         places = zip(self.space.parameters, self.values, row, strict=True)
         return {parameter.name: values[place] for parameter, values, place in places}
 
