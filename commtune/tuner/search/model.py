@@ -84,6 +84,8 @@ class TableModel:
         self._means = MeanTable(count)
         self._failed: dict[Configuration, None] = {}
         self._posterior: Posterior | None = None
+        #: Whether the posterior is that of all runs so far.
+        self._is_current = False
         self._scale = np.ones(count)
         #: The number of runs that were added.
         self.runs = 0
@@ -112,6 +114,7 @@ class TableModel:
             runs: configurations with their log speedups by size; NaN where not comparable.
         """
         known, values = self.complete(runs)
+        self._is_current = False
         self.runs += len(known)
         small = [self.drop_idle(configuration) for configuration in known]
         deviations, counts = self._means.add(small, np.maximum(values, _CLIPPED_AT))
@@ -189,6 +192,8 @@ class TableModel:
 
     def _fit_as_it_is(self) -> Posterior:
         """Fits to all runs so far, with the hyperparameters as they are."""
+        if self._posterior is not None and self._is_current:
+            return self._posterior
         return Posterior(self._covariance, self._observe(self._choose_fitted()))
 
     def _expect(self, configurations: Sequence[Configuration], fitted: Posterior) -> Matrix:
@@ -203,6 +208,7 @@ class TableModel:
         """Adds a failure, as a slow run at every size, if the configuration has no run."""
         if configuration not in self._means:
             self._failed[configuration] = None
+            self._is_current = False
 
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
@@ -241,13 +247,17 @@ class TableModel:
 
     def fit(self) -> None:
         """Fits the process to the runs so far; learns hyperparameters if there are many more."""
+        is_due = len(self._means) >= _LEARN_AGAIN * self._learnt_at
+        if self._is_current and not is_due:
+            return
         kept = self._choose_fitted()
         self.fitted = [c for c in kept if c in self._means]
-        if len(self._means) >= _LEARN_AGAIN * self._learnt_at:
+        if is_due:
             thinned = kept[:: max(1, math.ceil(len(kept) / _MOST_LEARNT))]
             self._covariance.learn(self._observe(thinned))
             self._learnt_at = len(self._means)
         self._posterior = Posterior(self._covariance, self._observe(kept))
+        self._is_current = True
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Predicts log speedups and their standard errors, configurations x sizes."""
@@ -316,6 +326,7 @@ class TableModel:
     def _observe(self, kept: Sequence[Configuration]) -> Observed:
         runs, means = self._means.look_up(kept, (1, np.full(len(self.sizes), _FAILED)))
         values = np.vstack([np.zeros(len(self.sizes)), means])
+        self._is_current = False  # since the scale is no longer that of the posterior
         self._scale = np.maximum(np.sqrt(np.mean(values**2, axis=0)), _LEAST_SCALE)
         rows = self.encoding.rows([DEFAULT, *kept])
         return Observed(
