@@ -61,14 +61,6 @@ class Space:
         return {**self.by_name, **self.left_out, **self.retired}
 
     @cached_property
-    def independent(self) -> frozenset[str]:
-        """The parameters whose unsetting is always legal and changes no other parameter."""
-        clauses = (clause for parameter in self.parameters for clause in parameter.when)
-        named = {name for clause in clauses for name in clause.allowed}
-        named.update(*(constraint.names for constraint in self.constraints))
-        return frozenset(p.name for p in self.parameters if p.unset and p.name not in named)
-
-    @cached_property
     def variables(self) -> tuple[str, ...]:
         """All environment variables that this space may set in a run, including pinned ones."""
         names = dict.fromkeys(self.pinned)
@@ -254,6 +246,22 @@ class Space:
         unset = (name for name, value in kept.items() if value is None)
         is_legal = self.is_allowed(kept) and all(self.by_name[name].unset for name in unset)
         return kept if is_legal else None
+
+    def connected_to(self, name: str) -> list[str]:
+        """Lists the parameters by which unsetting one of them, if legal, changes others or not.
+
+        That one is among them.
+        """
+        changed, read = {name}, {name}
+        for parameter in self.parameters:
+            named = {n for clause in parameter.when for n in clause.allowed}
+            if not changed.isdisjoint(named):
+                changed.add(parameter.name)
+                read |= {parameter.name, *named}
+        for constraint in self.constraints:
+            if not changed.isdisjoint(constraint.names):
+                read |= constraint.names
+        return [parameter.name for parameter in self.parameters if parameter.name in read]
 
     def neighbour_configurations(self, configuration: Configuration) -> list[Configuration]:
         """Lists legal configurations with another value of one set parameter, nearest first.

@@ -9,6 +9,7 @@ eigendecomposition of each factor (Rasmussen & Williams 2006; Rakitsch et al. 20
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -74,6 +75,13 @@ class Observed:
     share: Matrix
     noise: Matrix
 
+    @cached_property
+    def whitening(self) -> Matrix:
+        """The symmetric root of the inverse of the noise."""
+        values, vectors = np.linalg.eigh(self.noise)
+        found: Matrix = (vectors / np.sqrt(values)) @ vectors.T
+        return found
+
 
 class Covariance:
     """The covariance functions, and their hyperparameters.
@@ -138,22 +146,26 @@ class Covariance:
             before = self.values[place]
             for factor in (step, 1 / step):
                 moved = np.clip(before * factor, self._least[place], self._most[place])
-                if moved != before and self._score_growth(now, observed, place, moved) > 0:
-                    self.values[place] = moved
-                    now = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
+                if moved != before and (found := self._move(now, observed, place, moved)):
+                    now = found
                     break
 
-    def _score_growth(self, now: Posterior, observed: Observed, place: int, moved: float) -> float:
-        """Returns the growth of the log posterior with another value of a hyperparameter."""
-        before = self.values[place]
-        if place >= _WEIGHTS:
+    def _move(
+        self, now: Posterior, observed: Observed, place: int, moved: float
+    ) -> Posterior | None:
+        """Changes a hyperparameter if that makes the log posterior grow; returns it then."""
+        before, self.values[place] = self.values[place], moved
+        if place < _WEIGHTS:
+            found = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
+            if found.log_likelihood > now.log_likelihood:
+                return found
+        else:
             added = self._factors(observed.similarity, place - _WEIGHTS, moved - before)
             now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
-            return now.likelihood_growth(*added) - _WEIGHT_PENALTY * float(drawn - now_drawn)
-        self.values[place] = moved
-        found = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
+            if now.likelihood_growth(*added) > _WEIGHT_PENALTY * float(drawn - now_drawn):
+                return Posterior(self, observed)
         self.values[place] = before
-        return found.log_likelihood - now.log_likelihood
+        return None
 
     def _factors(self, similarity: _Similarity, n: int, weight: float) -> tuple[Matrix, Matrix]:
         """Factorizes the covariance between configurations that a parameter's weight adds."""
@@ -232,8 +244,7 @@ class Posterior:
         self, covariance: Covariance, observed: Observed, known: Posterior | None = None
     ) -> None:
         self._covariance, self._rows = covariance, observed.rows
-        values, vectors = np.linalg.eigh(observed.noise)
-        whitening = (vectors / np.sqrt(values)) @ vectors.T
+        whitening = observed.whitening
         self._sizes = covariance.sizes()
         size_values, size_vectors = np.linalg.eigh(whitening @ self._sizes @ whitening)
         self._size_values = np.maximum(size_values, 0)

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from commtune.model import Configuration
 from commtune.tuner.search.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The unsetting of one parameter.
+
+    Attributes:
+        name, place: of the parameter, the place in rows.
+        read: places of the parameters that decide what else is unset.
+        known: places that are unset, by the values at these places.
+    """
+
+    name: str
+    place: int
+    read: Sequence[int]
+    known: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
 
 
 class Reduction:
@@ -16,35 +33,41 @@ class Reduction:
     """
 
     def __init__(self, encoding: Encoding, idle: Sequence[str]) -> None:
-        self._encoding, self._idle = encoding, idle
-        independent = encoding.space.independent
-        names = [parameter.name for parameter in encoding.space.parameters]
-        self._free = [names.index(name) for name in idle if name in independent]
-        self._bound = [name for name in idle if name not in independent]
+        self._encoding = encoding
+        place = {p.name: number for number, p in enumerate(encoding.space.parameters)}
+        self._idle = {place[name] for name in idle}
+        self._steps = [
+            _Step(name, place[name], [place[n] for n in encoding.space.connected_to(name)])
+            for name in idle
+        ]
         self._known: dict[Configuration, Configuration] = {}
-        #: By rows without the free parameters, in which many configurations agree.
-        self._by_row: dict[tuple[int, ...], Configuration] = {}
 
     def reduce(self, configuration: Configuration) -> Configuration:
         """Returns a configuration without the idle parameters, except those that others need."""
         found = self._known.get(configuration)
         if found is None:
-            places = [*self._encoding.row(configuration)]
-            for n in self._free:
-                places[n] = 0
-            row = tuple(places)
-            if row not in self._by_row:
-                self._by_row[row] = self._encoding.configuration(self._drop_bound(row))
-            found = self._known[configuration] = self._by_row[row]
+            row = self._drop_idle(self._encoding.row(configuration))
+            found = self._known[configuration] = self._encoding.configuration(row)
         return found
 
-    def _drop_bound(self, row: tuple[int, ...]) -> tuple[int, ...]:
+    def _drop_idle(self, row: tuple[int, ...]) -> tuple[int, ...]:
         """Unsets one after the other what is legal to unset and takes no other with it."""
-        whole = small = self._encoding.decode(row)
-        for name in self._bound:
-            if small.get(name) is None:
+        left = [*row]
+        for step in self._steps:
+            if not left[step.place]:
                 continue
-            lacking = self._encoding.space.unset_parameters(small, [name]) or small
-            gone = {n for n in small if small[n] is not None and lacking.get(n) is None}
-            small = lacking if gone.issubset(self._idle) else small
-        return row if small is whole else self._encoding.encode(small)
+            values = tuple([left[n] for n in step.read])
+            if values not in step.known:
+                step.known[values] = self._find_unset(step.name, left)
+            for n in step.known[values]:
+                left[n] = 0
+        return tuple(left)
+
+    def _find_unset(self, name: str, row: Sequence[int]) -> list[int]:
+        """Finds the places in a row that are unset with a parameter; none if that is no use."""
+        lacking = self._encoding.space.unset_parameters(self._encoding.decode(row), [name])
+        if lacking is None:
+            return []
+        small = self._encoding.encode(lacking)
+        gone = [place for place, value in enumerate(row) if value != small[place]]
+        return gone if self._idle.issuperset(gone) else []
