@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +31,9 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 0.003, 10.0
 #: Factors by which coordinate descent changes hyperparameters, one sweep over all for each. So
 #: coarse on purpose: a fit to convergence fits the noise of few runs (docs/search-trials.md).
 _STEPS = (3.0, 1.8)
+#: Columns that are added to a decomposition before it is made anew: each of them makes the next
+#: step a little more expensive.
+_MOST_ADDED = 20
 #: A parameter is idle unless it increases the log marginal likelihood of the runs by this much,
 #: or by the second value where no ablation follows (docs/search-trials.md, evidence for a
 #: variable). Meanwhile each configuration is granted an effect of its own with at least the third
@@ -141,14 +143,14 @@ class Covariance:
 
     def learn(self, observed: Observed) -> None:
         """Fits the hyperparameters: two sweeps of coordinate descent on their log posterior."""
-        now = Posterior(self, observed)
-        for step, place in product(_STEPS, range(len(self.values))):
-            before = self.values[place]
-            for factor in (step, 1 / step):
-                moved = np.clip(before * factor, self._least[place], self._most[place])
-                if moved != before and (found := self._move(now, observed, place, moved)):
-                    now = found
-                    break
+        for step in _STEPS:
+            now = Posterior(self, observed)
+            for place, before in enumerate(self.values.tolist()):
+                for factor in (step, 1 / step):
+                    moved = np.clip(before * factor, self._least[place], self._most[place])
+                    if moved != before and (found := self._move(now, observed, place, moved)):
+                        now = found
+                        break
 
     def _move(
         self, now: Posterior, observed: Observed, place: int, moved: float
@@ -163,7 +165,8 @@ class Covariance:
             added = self._factors(observed.similarity, place - _WEIGHTS, moved - before)
             now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
             if now.likelihood_growth(*added) > _WEIGHT_PENALTY * float(drawn - now_drawn):
-                return Posterior(self, observed)
+                now.add(*added)
+                return now if now.added <= _MOST_ADDED else Posterior(self, observed)
         self.values[place] = before
         return None
 
@@ -263,6 +266,9 @@ class Posterior:
         )
         self._solved = seen / self._variances
         self._size_projection = self._sizes @ whitening @ size_vectors
+        #: What was added between rows since, and by how much the log likelihood grew.
+        self._left, self._right = np.zeros((len(self._root), 0)), np.zeros((0, len(self._root)))
+        self._grown = 0.0
         self.log_likelihood = -0.5 * float((seen * self._solved + np.log(self._variances)).sum())
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
@@ -288,7 +294,26 @@ class Posterior:
 
         By Woodbury's identity, at the cost of the few columns of ``left``, not of all rows.
         """
-        left, right = self._turned.T @ left, right @ self._turned
+        return self._growth(*self._join(left, right)) - self._grown
+
+    def add(self, left: Matrix, right: Matrix) -> None:
+        """Adds ``left @ right`` between rows; only ``likelihood_growth`` takes notice.
+
+        While few columns are added, this costs less than a new decomposition.
+        """
+        self._left, self._right = self._join(left, right)
+        self._grown = self._growth(self._left, self._right)
+
+    @property
+    def added(self) -> int:
+        """The number of columns that were added."""
+        return len(self._right)
+
+    def _join(self, left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+        turned = self._turned
+        return np.hstack([self._left, turned.T @ left]), np.vstack([self._right, right @ turned])
+
+    def _growth(self, left: Matrix, right: Matrix) -> float:
         weights = (self._size_values / self._variances).T[:, None, :]
         inner = np.eye(len(right)) + right * weights @ left
         seen, moved = self._solved.T @ right.T, (self._solved * self._size_values).T @ left
