@@ -36,11 +36,11 @@ class Configuration(Mapping[str, str]):
     Immutable, hashable, ordered by name, so that equal configurations have equal text and key.
     """
 
-    __slots__ = ("_key", "_values")
+    __slots__ = ("_hash", "_key", "_values")
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self._values: Mapping[str, str] = MappingProxyType(dict(sorted((values or {}).items())))
-        self._key = ""
+        self._key, self._hash = "", 0
 
     @property
     def key(self) -> str:
@@ -62,7 +62,10 @@ class Configuration(Mapping[str, str]):
         return name in self._values
 
     def __hash__(self) -> int:
-        return hash(self._key or self.key)
+        # Not that of the key: a search compares many configurations that it never runs.
+        if not self._hash:
+            self._hash = hash(tuple(self._values.items()))
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Configuration):

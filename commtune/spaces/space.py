@@ -113,12 +113,14 @@ class Space:
                     f"{quote_value(name)} is not a parameter of space {self.name}",
                     hint=suggest_nearest(name, self.by_name),
                 )
-            if value is not None and value not in parameter.values:
+            if value is None:
+                continue
+            if value not in parameter.values:
                 raise SpaceError(
                     f"{quote_value(value)} is not a value of {name}",
                     hint=nearest_value(parameter, value),
                 )
-            environment |= parameter.environment(value)
+            environment |= parameter.settings[value]
         return Configuration(environment)
 
     def assignment(self, configuration: Mapping[str, str]) -> dict[str, Value]:
@@ -189,11 +191,11 @@ class Space:
 
     def consistent(self, assignment: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the assignment with all inactive parameters unset."""
-        kept: dict[str, Value] = {}
-        lookup = self.lookup(kept)
+        known, kept = dict(self.fixed), dict[str, Value]()
         for parameter in self.parameters:
-            if parameter.active(lookup):
-                kept[parameter.name] = assignment.get(parameter.name)
+            name = parameter.name
+            if parameter.active(known.get):
+                known[name] = kept[name] = assignment.get(name)
         return kept
 
     def is_allowed(self, assignment: Mapping[str, Value]) -> bool:
@@ -244,6 +246,22 @@ class Space:
         unset = (name for name, value in kept.items() if value is None)
         is_legal = self.is_allowed(kept) and all(self.by_name[name].unset for name in unset)
         return kept if is_legal else None
+
+    def connected_to(self, name: str) -> list[str]:
+        """Lists the parameters by which unsetting one of them, if legal, changes others or not.
+
+        That one is among them.
+        """
+        changed, read = {name}, {name}
+        for parameter in self.parameters:
+            named = {n for clause in parameter.when for n in clause.allowed}
+            if not changed.isdisjoint(named):
+                changed.add(parameter.name)
+                read |= {parameter.name, *named}
+        for constraint in self.constraints:
+            if not changed.isdisjoint(constraint.names):
+                read |= constraint.names
+        return [parameter.name for parameter in self.parameters if parameter.name in read]
 
     def neighbour_configurations(self, configuration: Configuration) -> list[Configuration]:
         """Lists legal configurations with another value of one set parameter, nearest first.

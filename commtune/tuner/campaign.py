@@ -88,6 +88,8 @@ class Campaign:
 
     def run(self) -> CampaignResult:
         """Continues the campaign from where it stands, to its end."""
+        import scipy.special  # noqa: F401 - loaded later, it would take 0.1 s between two runs
+
         # BLAS's threads would spin for a while on the cores that the next run needs.
         with threadpool_limits(1, user_api="blas"):
             return self._run()

@@ -9,7 +9,7 @@ eigendecomposition of each factor (Rasmussen & Williams 2006; Rakitsch et al. 20
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 0.003, 10.0
 #: Factors by which coordinate descent changes hyperparameters, one sweep over all for each. So
 #: coarse on purpose: a fit to convergence fits the noise of few runs (docs/search-trials.md).
 _STEPS = (3.0, 1.8)
+#: Columns that are added to a decomposition before it is made anew: each of them makes the next
+#: step a little more expensive.
+_MOST_ADDED = 20
 #: A parameter is idle unless it increases the log marginal likelihood of the runs by this much,
 #: or by the second value where no ablation follows (docs/search-trials.md, evidence for a
 #: variable). Meanwhile each configuration is granted an effect of its own with at least the third
@@ -73,6 +76,13 @@ class Observed:
     means: Matrix
     share: Matrix
     noise: Matrix
+
+    @cached_property
+    def whitening(self) -> Matrix:
+        """The symmetric root of the inverse of the noise."""
+        values, vectors = np.linalg.eigh(self.noise)
+        found: Matrix = (vectors / np.sqrt(values)) @ vectors.T
+        return found
 
 
 class Covariance:
@@ -133,27 +143,32 @@ class Covariance:
 
     def learn(self, observed: Observed) -> None:
         """Fits the hyperparameters: two sweeps of coordinate descent on their log posterior."""
-        now = Posterior(self, observed)
-        for step, place in product(_STEPS, range(len(self.values))):
-            before = self.values[place]
-            for factor in (step, 1 / step):
-                moved = np.clip(before * factor, self._least[place], self._most[place])
-                if moved != before and self._score_growth(now, observed, place, moved) > 0:
-                    self.values[place] = moved
-                    now = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
-                    break
+        for step in _STEPS:
+            now = Posterior(self, observed)
+            for place, before in enumerate(self.values.tolist()):
+                for factor in (step, 1 / step):
+                    moved = np.clip(before * factor, self._least[place], self._most[place])
+                    if moved != before and (found := self._move(now, observed, place, moved)):
+                        now = found
+                        break
 
-    def _score_growth(self, now: Posterior, observed: Observed, place: int, moved: float) -> float:
-        """Returns the growth of the log posterior with another value of a hyperparameter."""
-        before = self.values[place]
-        if place >= _WEIGHTS:
+    def _move(
+        self, now: Posterior, observed: Observed, place: int, moved: float
+    ) -> Posterior | None:
+        """Changes a hyperparameter if that makes the log posterior grow; returns it then."""
+        before, self.values[place] = self.values[place], moved
+        if place < _WEIGHTS:
+            found = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
+            if found.log_likelihood > now.log_likelihood:
+                return found
+        else:
             added = self._factors(observed.similarity, place - _WEIGHTS, moved - before)
             now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
-            return now.likelihood_growth(*added) - _WEIGHT_PENALTY * float(drawn - now_drawn)
-        self.values[place] = moved
-        found = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
+            if now.likelihood_growth(*added) > _WEIGHT_PENALTY * float(drawn - now_drawn):
+                now.add(*added)
+                return now if now.added <= _MOST_ADDED else Posterior(self, observed)
         self.values[place] = before
-        return found.log_likelihood - now.log_likelihood
+        return None
 
     def _factors(self, similarity: _Similarity, n: int, weight: float) -> tuple[Matrix, Matrix]:
         """Factorizes the covariance between configurations that a parameter's weight adds."""
@@ -204,7 +219,9 @@ class Covariance:
             least_share: where the search for the share begins; it ends at the first maximum.
         """
         similarity, rows = observed.similarity, observed.rows[:, kept]
-        alike = np.all(rows[:, None] == rows, axis=-1) & np.any(rows, axis=1)[:, None]
+        groups: dict[bytes, int] = {}
+        group = np.array([groups.setdefault(row.tobytes(), len(groups)) for row in rows])
+        alike = (group[:, None] == group) & np.any(rows, axis=1)[:, None]
         least = _LEAST_OWN_NOISE * float(np.diag(observed.noise).mean())
         least /= self.values[_SCALE] * self.values[_OWN]
         best: tuple[Posterior, float] | None = None
@@ -230,8 +247,7 @@ class Posterior:
         self, covariance: Covariance, observed: Observed, known: Posterior | None = None
     ) -> None:
         self._covariance, self._rows = covariance, observed.rows
-        values, vectors = np.linalg.eigh(observed.noise)
-        whitening = (vectors / np.sqrt(values)) @ vectors.T
+        whitening = observed.whitening
         self._sizes = covariance.sizes()
         size_values, size_vectors = np.linalg.eigh(whitening @ self._sizes @ whitening)
         self._size_values = np.maximum(size_values, 0)
@@ -250,23 +266,54 @@ class Posterior:
         )
         self._solved = seen / self._variances
         self._size_projection = self._sizes @ whitening @ size_vectors
+        #: What was added between rows since, and by how much the log likelihood grew.
+        self._left, self._right = np.zeros((len(self._root), 0)), np.zeros((0, len(self._root)))
+        self._grown = 0.0
         self.log_likelihood = -0.5 * float((seen * self._solved + np.log(self._variances)).sum())
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Predicts mean and variance: one row a configuration, one column a size."""
-        similarity = self._covariance.compare_rows(rows, self._rows)
-        near = self._covariance.between_rows(similarity) * self._root @ self._row_vectors
+        near = self._compare(rows)
         mean = near @ self._solved @ self._size_projection.T
         prior = np.outer(self._covariance.prior_variance(rows), np.diag(self._sizes))
         known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
         return mean, np.maximum(prior - known, 1e-10)
+
+    def predict_mean(self, rows: Rows) -> Matrix:
+        """Predicts the mean alone, as ``predict`` does."""
+        found: Matrix = self._compare(rows) @ self._solved @ self._size_projection.T
+        return found
+
+    def _compare(self, rows: Rows) -> Matrix:
+        similarity = self._covariance.compare_rows(rows, self._rows)
+        found: Matrix = self._covariance.between_rows(similarity) * self._root @ self._row_vectors
+        return found
 
     def likelihood_growth(self, left: Matrix, right: Matrix) -> float:
         """Returns the growth of the log likelihood if ``left @ right`` is added between rows.
 
         By Woodbury's identity, at the cost of the few columns of ``left``, not of all rows.
         """
-        left, right = self._turned.T @ left, right @ self._turned
+        return self._growth(*self._join(left, right)) - self._grown
+
+    def add(self, left: Matrix, right: Matrix) -> None:
+        """Adds ``left @ right`` between rows; only ``likelihood_growth`` takes notice.
+
+        While few columns are added, this costs less than a new decomposition.
+        """
+        self._left, self._right = self._join(left, right)
+        self._grown = self._growth(self._left, self._right)
+
+    @property
+    def added(self) -> int:
+        """The number of columns that were added."""
+        return len(self._right)
+
+    def _join(self, left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+        turned = self._turned
+        return np.hstack([self._left, turned.T @ left]), np.vstack([self._right, right @ turned])
+
+    def _growth(self, left: Matrix, right: Matrix) -> float:
         weights = (self._size_values / self._variances).T[:, None, :]
         inner = np.eye(len(right)) + right * weights @ left
         seen, moved = self._solved.T @ right.T, (self._solved * self._size_values).T @ left

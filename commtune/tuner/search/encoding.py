@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commtune.model import Configuration
-from commtune.spaces.parameter import Kind, Parameter
+from commtune.spaces.parameter import Kind, Parameter, Value
 from commtune.spaces.space import Space
 
 #: Configurations x parameters: 0 for unset, else the number of the value, from 1.
@@ -32,30 +32,50 @@ class Encoding:
             for parameter in space.parameters
         ]
         self._places = [{value: n for n, value in enumerate(known)} for known in self.values]
+        self._settings = [
+            [parameter.environment(value) for value in known]
+            for parameter, known in zip(space.parameters, self.values, strict=True)
+        ]
         self.similarity = [_value_similarity(parameter) for parameter in space.parameters]
         self._seen: dict[Configuration, tuple[int, ...]] = {}
 
     def rows(self, configurations: Iterable[Configuration]) -> Rows:
         """Encodes configurations, one row for each."""
-        found = [self._row(configuration) for configuration in configurations]
+        found = [self.row(configuration) for configuration in configurations]
         return np.array(found, dtype=np.intp).reshape(len(found), len(self.values))
 
-    def _row(self, configuration: Configuration) -> tuple[int, ...]:
-        if configuration not in self._seen:
-            values = self.space.assignment(configuration).values()  # of all parameters, in order
-            places = zip(self._places, values, strict=True)
-            self._seen[configuration] = tuple(numbers[value] for numbers, value in places)
-        return self._seen[configuration]
+    def row(self, configuration: Configuration) -> tuple[int, ...]:
+        """Encodes a configuration."""
+        found = self._seen.get(configuration)
+        if found is None:
+            found = self.encode(self.space.assignment(configuration))
+            self._seen[configuration] = found
+        return found
 
-    def assignment(self, configuration: Configuration) -> dict[str, str | None]:
+    def encode(self, assignment: Mapping[str, Value]) -> tuple[int, ...]:
+        """Encodes an assignment; parameters that it doesn't name are unset."""
+        places = zip(self.space.parameters, self._places, strict=True)
+        return tuple(numbers[assignment.get(parameter.name)] for parameter, numbers in places)
+
+    def configuration(self, row: tuple[int, ...]) -> Configuration:
+        """Returns the configuration of a row, in which inactive parameters are unset."""
+        environment: dict[str, str] = {}
+        for settings, place in zip(self._settings, row, strict=True):
+            environment |= settings[place]
+        found = Configuration(environment)
+        self._seen.setdefault(found, row)
+        return found
+
+    def assignment(self, configuration: Configuration) -> dict[str, Value]:
         """Returns the values of all parameters, as ``Space.assignment`` but from the cache."""
-        return self._decode(self._row(configuration))
+        return self.decode(self.row(configuration))
 
-    def assignment_of(self, row: Iterable[int]) -> dict[str, str | None]:
+    def assignment_of(self, row: Iterable[int]) -> dict[str, Value]:
         """Decodes a row; parameters that can't be active there are unset."""
-        return self.space.consistent(self._decode(row))
+        return self.space.consistent(self.decode(row))
 
-    def _decode(self, row: Iterable[int]) -> dict[str, str | None]:
+    def decode(self, row: Iterable[int]) -> dict[str, Value]:
+        """Returns the values of all parameters."""
         places = zip(self.space.parameters, self.values, row, strict=True)
         return {parameter.name: values[place] for parameter, values, place in places}
 

@@ -8,9 +8,7 @@ noise of a run from repeated configurations, and drops idle parameters. The proc
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
@@ -19,6 +17,8 @@ from commtune.model import DEFAULT, Configuration
 from commtune.spaces.space import Space
 from commtune.tuner.search.covariance import Covariance, Flags, Observed, Posterior
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
+from commtune.tuner.search.means import MeanTable
+from commtune.tuner.search.reducing import Reduction
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.search.trend import find_trend
 
@@ -52,14 +52,6 @@ _AT_ONCE = 2000
 _FEWEST_FOR_SELECTION = 16
 
 
-@dataclass(slots=True)
-class _Mean:
-    """The mean clipped log speedups of a configuration by size, and its number of runs."""
-
-    runs: int
-    value: Matrix
-
-
 class TableModel:
     """A Gaussian process over configurations and sizes (see ``Covariance``).
 
@@ -79,9 +71,8 @@ class TableModel:
         #: Names of the idle parameters. Runs that are added from now on and differ only in these
         #: count as runs of one configuration.
         self.idle: tuple[str, ...] = ()
-        #: A cache: configurations without their idle parameters, by those parameters. The same
-        #: parameters are often found idle again.
-        self._reduced = defaultdict[tuple[str, ...], dict[Configuration, Configuration]](dict)
+        #: A cache, by idle parameters: the same are often found idle again.
+        self._reductions: dict[tuple[str, ...], Reduction] = {}
         self.forget_all()
 
     def forget_all(self) -> None:
@@ -90,9 +81,11 @@ class TableModel:
         prior = (1 - _PRIOR_CORRELATION) * np.eye(count) + _PRIOR_CORRELATION
         self._scatter = _PRIOR_RUNS * _PRIOR_NOISE**2 * prior
         self._freedom = _PRIOR_RUNS
-        self._means: dict[Configuration, _Mean] = {}
+        self._means = MeanTable(count)
         self._failed: dict[Configuration, None] = {}
         self._posterior: Posterior | None = None
+        #: Whether the posterior is that of all runs so far.
+        self._is_current = False
         self._scale = np.ones(count)
         #: The number of runs that were added.
         self.runs = 0
@@ -106,8 +99,7 @@ class TableModel:
 
     def runs_of(self, configuration: Configuration) -> int:
         """Returns the number of runs that were added for a configuration."""
-        mean = self._means.get(configuration)
-        return mean.runs if mean is not None else 0
+        return self._means.runs_of(configuration)
 
     @property
     def noise(self) -> Matrix:
@@ -122,20 +114,12 @@ class TableModel:
             runs: configurations with their log speedups by size; NaN where not comparable.
         """
         known, values = self.complete(runs)
+        self._is_current = False
         self.runs += len(known)
-        deviations, counts = [], []
-        for configuration, value in zip(known, np.maximum(values, _CLIPPED_AT), strict=True):
-            small = self.drop_idle(configuration)
-            mean = self._means.get(small)
-            if mean is None:
-                self._means[small] = _Mean(1, value)
-                continue
-            deviations.append(value - mean.value)
-            mean.runs += 1
-            mean.value = mean.value + deviations[-1] / mean.runs
-            counts.append(mean.runs)
-        if deviations:
-            self._update_noise(np.array(deviations), 1 - 1 / np.array(counts)[:, None])
+        small = [self.drop_idle(configuration) for configuration in known]
+        deviations, counts = self._means.add(small, np.maximum(values, _CLIPPED_AT))
+        if len(deviations):
+            self._update_noise(deviations, 1 - 1 / counts)
 
     def _update_noise(self, deviations: Matrix, weights: Matrix) -> None:
         """Adds clipped deviations of runs, from the means of those before them, to the noise.
@@ -177,45 +161,54 @@ class TableModel:
         Args:
             runs: in the order in which they were made.
         """
-        late = [run for run in runs[-_MOST_ROWS:] if not np.isnan(run[1]).all()]
-        if not self.runs or not late:
+        if not self.runs:
             return list(runs)
-        known, values = self.complete(late)
-        counted = [self.drop_idle(configuration) for configuration in known]
-        trend = find_trend(values - self._expect(counted))
-        defaults = (values - trend)[[configuration.is_default for configuration in counted]]
-        if len(defaults):
-            trend += np.median(defaults, axis=0)
-        left = [(run[0], run[1] - off) for run, off in zip(late, trend, strict=True)]
-        return [*runs[:-_MOST_ROWS], *left]
+        late = self._subtract_trend(runs[-_MOST_ROWS:], self._fit_as_it_is())
+        return [*runs[:-_MOST_ROWS], *late]
 
     def remove_trend_from_all(
         self, runs: Sequence[tuple[Configuration, Speedups]]
     ) -> list[tuple[Configuration, Speedups]]:
         """Subtracts the trend from all runs, so many at a time (see ``remove_trend``)."""
+        if not self.runs:
+            return list(runs)
+        fitted = self._fit_as_it_is()
         parts = (runs[start : start + _MOST_ROWS] for start in range(0, len(runs), _MOST_ROWS))
-        return [run for part in parts for run in self.remove_trend(part)]
+        return [run for part in parts for run in self._subtract_trend(part, fitted)]
 
-    def _expect(self, configurations: Sequence[Configuration]) -> Matrix:
-        """Predicts log speedups by size, with the hyperparameters as they are."""
-        posterior = Posterior(self._covariance, self._observe(self._choose_fitted()))
-        mean = posterior.predict(self.encoding.rows(configurations))[0] * self._scale
+    def _subtract_trend(
+        self, runs: Sequence[tuple[Configuration, Speedups]], fitted: Posterior
+    ) -> list[tuple[Configuration, Speedups]]:
+        known, values = self.complete(runs)
+        if not known:
+            return list(runs)
+        counted = [self.drop_idle(configuration) for configuration in known]
+        trend = find_trend(values - self._expect(counted, fitted))
+        defaults = (values - trend)[[configuration.is_default for configuration in counted]]
+        if len(defaults):
+            trend += np.median(defaults, axis=0)
+        seen = (row for _, row in runs if not np.isnan(row).all())
+        return [(one, row - off) for one, row, off in zip(known, seen, trend, strict=True)]
+
+    def _fit_as_it_is(self) -> Posterior:
+        """Fits to all runs so far, with the hyperparameters as they are."""
+        if self._posterior is not None and self._is_current:
+            return self._posterior
+        return Posterior(self._covariance, self._observe(self._choose_fitted()))
+
+    def _expect(self, configurations: Sequence[Configuration], fitted: Posterior) -> Matrix:
+        """Predicts log speedups by size."""
+        mean = fitted.predict_mean(self.encoding.rows(configurations)) * self._scale
         # A run may belong to a configuration that has none in the model: those added had other
         # idle parameters, or no machine state in which they could be compared.
-        nothing = _Mean(0, np.zeros(len(self.sizes)))
-        return self._shrink_means(mean, [self._means.get(one, nothing) for one in configurations])
-
-    @staticmethod
-    def _shrink_means(mean: Matrix, known: Sequence[_Mean]) -> Matrix:
-        """Shrinks configurations' own means towards predicted ones, less with more runs."""
-        runs = np.array([[one.runs] for one in known])
-        seen = np.array([one.value for one in known])
-        return mean + runs / (runs + _PREDICTION_RUNS) * (seen - mean)
+        nothing = 0, np.zeros(len(self.sizes))
+        return _shrink_means(mean, *self._means.look_up(configurations, nothing))
 
     def add_failed(self, configuration: Configuration) -> None:
         """Adds a failure, as a slow run at every size, if the configuration has no run."""
         if configuration not in self._means:
             self._failed[configuration] = None
+            self._is_current = False
 
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
@@ -248,32 +241,23 @@ class TableModel:
         """Returns a configuration without its idle parameters, except those that others need."""
         if not self.idle:
             return configuration
-        known = self._reduced[self.idle]
-        found = known.get(configuration)
-        if found is None:
-            found = known[configuration] = self._without_idle(configuration)
-        return found
-
-    def _without_idle(self, configuration: Configuration) -> Configuration:
-        space = self.encoding.space
-        whole = small = self.encoding.assignment(configuration)
-        for name in self.idle:
-            if small.get(name) is None:
-                continue
-            lacking = space.unset_parameters(small, [name]) or small
-            gone = {n for n in small if small[n] is not None and lacking.get(n) is None}
-            small = lacking if gone.issubset(self.idle) else small
-        return configuration if small is whole else space.configuration(small)
+        if self.idle not in self._reductions:
+            self._reductions[self.idle] = Reduction(self.encoding, self.idle)
+        return self._reductions[self.idle].reduce(configuration)
 
     def fit(self) -> None:
         """Fits the process to the runs so far; learns hyperparameters if there are many more."""
+        is_due = len(self._means) >= _LEARN_AGAIN * self._learnt_at
+        if self._is_current and not is_due:
+            return
         kept = self._choose_fitted()
         self.fitted = [c for c in kept if c in self._means]
-        if len(self._means) >= _LEARN_AGAIN * self._learnt_at:
+        if is_due:
             thinned = kept[:: max(1, math.ceil(len(kept) / _MOST_LEARNT))]
             self._covariance.learn(self._observe(thinned))
             self._learnt_at = len(self._means)
         self._posterior = Posterior(self._covariance, self._observe(kept))
+        self._is_current = True
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Predicts log speedups and their standard errors, configurations x sizes."""
@@ -294,27 +278,26 @@ class TableModel:
 
     def list_single_run_leaders(self, deviations: float) -> list[Configuration]:
         """Lists configurations whose only run is this many deviations ahead of the best."""
-        single = [c for c in self.fitted if self._means[c].runs == 1]
+        single = [c for c in self.fitted if self.runs_of(c) == 1]
         if not single:
             return []
         mean, error = self.predict(self.encoding.rows(self.fitted))
         mark = np.maximum((mean - error).max(axis=0), 0.0) + deviations * self.noise
-        values = np.array([self._means[c].value for c in single])
-        return [c for c, value in zip(single, values, strict=True) if (value > mark).any()]
+        _, values = self._means.look_up(single, (0, mark))
+        return list(compress(single, (values > mark).any(axis=1).tolist()))
 
     def standings(self) -> tuple[Standing, ...]:
         """Estimates every configuration with a run, without the default."""
-        known = self._tried()
-        if not known:
+        tried = self._means.others
+        if not tried:
             return ()
-        tried = list(known)
         self.fit()
         # In batches: for thousands, the matrices would take more memory than all runs.
         places = range(0, len(tried), _AT_ONCE)
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        mean = self._shrink_means(mean, list(known.values()))
-        runs = np.array([[one.runs] for one in known.values()])
+        runs = self._means.runs_of_others[:, None]
+        mean = _shrink_means(mean, runs, self._means.values_of_others)
         own = self.noise / np.sqrt(runs + _PREDICTION_RUNS)
         error = np.hypot(error, own)
         return tuple(
@@ -326,41 +309,31 @@ class TableModel:
             for configuration, means, errors in zip(tried, mean, error, strict=True)
         )
 
-    def _tried(self) -> dict[Configuration, _Mean]:
-        # A copy of the whole is faster than a lookup of each, and this is done for every fit.
-        found = self._means.copy()
-        found.pop(DEFAULT, None)
-        return found
-
     def _choose_fitted(self) -> list[Configuration]:
         """Chooses configurations for the fit: the best at each size, the latest, some others."""
-        known = self._tried()
-        tried, failed = list(known), list(self._failed)[-_MOST_ROWS // 10 :]
+        tried, failed = self._means.others, list(self._failed)[-_MOST_ROWS // 10 :]
         if len(tried) <= _MOST_ROWS:
             return tried + failed
-        values = np.array([one.value for one in known.values()])
-        best = np.argpartition(-values, _BEST_OF_EACH, axis=0)[:_BEST_OF_EACH].ravel()
-        kept = dict.fromkeys(best.tolist())
-        rest = [n for n in reversed(range(len(tried))) if n not in kept]
-        room = max(0, _MOST_ROWS - len(kept))
-        kept |= dict.fromkeys(rest[: room // 2])
+        values = self._means.values_of_others
+        best = np.unique(np.argpartition(-values, _BEST_OF_EACH, axis=0)[:_BEST_OF_EACH])
+        rest = np.delete(np.arange(len(tried)), best)[::-1]
+        room = max(0, _MOST_ROWS - len(best))
+        latest, older = rest[: room // 2], rest[room // 2 :]
         # Evenly from the rest, so that the model still knows what was slow.
-        older = rest[room // 2 :]
-        kept |= dict.fromkeys(older[:: max(1, math.ceil(len(older) / max(1, room - room // 2)))])
-        return [tried[n] for n in sorted(kept)] + failed
+        some = older[:: max(1, math.ceil(len(older) / max(1, room - room // 2)))]
+        return [tried[n] for n in np.sort(np.r_[best, latest, some]).tolist()] + failed
 
     def _observe(self, kept: Sequence[Configuration]) -> Observed:
-        failed = np.full(len(self.sizes), _FAILED)
-        unknown = _Mean(1, failed)
-        means = [self._means.get(c, unknown) for c in kept]
-        values = np.array([np.zeros_like(failed), *(mean.value for mean in means)])
+        runs, means = self._means.look_up(kept, (1, np.full(len(self.sizes), _FAILED)))
+        values = np.vstack([np.zeros(len(self.sizes)), means])
+        self._is_current = False  # since the scale is no longer that of the posterior
         self._scale = np.maximum(np.sqrt(np.mean(values**2, axis=0)), _LEAST_SCALE)
         rows = self.encoding.rows([DEFAULT, *kept])
         return Observed(
             rows=rows,
             similarity=self._covariance.compare_rows(rows, rows),
             means=values / self._scale,
-            share=1 / np.array([_DEFAULT_RUNS, *(float(mean.runs) for mean in means)]),
+            share=1 / np.r_[_DEFAULT_RUNS, runs.ravel()],
             noise=self._estimate_noise() / np.outer(self._scale, self._scale),
         )
 
@@ -373,6 +346,11 @@ class TableModel:
         plain = (1 - common) * np.eye(count) + common
         shrunk: Matrix = (found + plain * spread) / 2
         return shrunk
+
+
+def _shrink_means(mean: Matrix, runs: Matrix, seen: Matrix) -> Matrix:
+    """Shrinks configurations' own means towards predicted ones, less with more runs."""
+    return mean + runs / (runs + _PREDICTION_RUNS) * (seen - mean)
 
 
 def _interpolate_gaps(values: Matrix, at: Matrix) -> Matrix:

@@ -35,10 +35,18 @@ def find_trend(residuals: Matrix) -> Matrix:
     clipped = np.clip(residuals, -_CLIPPED_AT, _CLIPPED_AT)
     padded = np.pad(clipped, ((_NEIGHBOURS, _NEIGHBOURS), (0, 0)), constant_values=np.nan)
     windows = sliding_window_view(padded, 2 * _NEIGHBOURS + 1, axis=0)
-    around: Matrix = np.nanmedian(np.delete(windows, _NEIGHBOURS, axis=-1), axis=-1)
+    around = _median_of_each(np.delete(windows, _NEIGHBOURS, axis=-1))
     here, there = clipped - clipped.mean(axis=0), around - around.mean(axis=0)
     square = max(float((there * there).sum()), 1e-12)
     share = float((there * here).sum()) / square
     by_run = (there * (here - share * there)).sum(axis=1)
     is_significant = share * square > _LEAST_ERRORS * float(np.sqrt((by_run**2).sum()))
     return around * float(is_significant)
+
+
+def _median_of_each(windows: Matrix) -> Matrix:
+    """Returns the medians of the last axis, where only windows at both ends have gaps (NaN)."""
+    found: Matrix = np.median(windows, axis=-1)
+    for ends in (slice(_NEIGHBOURS), slice(-_NEIGHBOURS, None)):
+        found[ends] = np.nanmedian(windows[ends], axis=-1)  # for all, it takes five times as long
+    return found

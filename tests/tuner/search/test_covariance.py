@@ -58,6 +58,13 @@ def test_what_a_weight_changes_is_what_a_new_posterior_says(seed: int) -> None:
     assert abs(after.log_likelihood - before.log_likelihood) > 1e-3
     grown = before.likelihood_growth(added, np.eye(len(added)))
     assert grown == pytest.approx(after.log_likelihood - before.log_likelihood)
+    # What was added counts in what another weight changes.
+    before.add(added, np.eye(len(added)))
+    covariance.values[4 + (seed + 1) % 8] *= 3.0
+    more = covariance.between_rows(observed.similarity) - known - added
+    last = Posterior(covariance, observed)
+    grown = before.likelihood_growth(more, np.eye(len(more)))
+    assert grown == pytest.approx(last.log_likelihood - after.log_likelihood)
 
 
 @pytest.mark.parametrize("seed", range(5))
