@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from threadpoolctl import threadpool_limits
 
 from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
@@ -25,7 +26,7 @@ from commtune.report.points import SizePoint
 from commtune.report.record import ReportedCampaign
 from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
-from commtune.tuner.statistics.importance import Importance, variable_importance
+from commtune.tuner.statistics.importance import Importance, TriedValues, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
 
 #: The most blocks whose pairs are listed one by one.
@@ -209,10 +210,13 @@ def _picture_banner(record: ReportedCampaign) -> str:
 
 def _importance(record: ReportedCampaign) -> dict[str, list[Importance]]:
     """Computes the importance of variables in the search, by range of sizes."""
-    found = {}
-    for label, (low, high) in _IMPORTANCE_RANGES.items():
-        logs = record.times.search_logs(low, high)
-        found[label] = variable_importance(list(map(dict, logs)), list(logs.values()))
+    tried = TriedValues(record.times.tried)
+    # Threads of BLAS would spin longer than they compute.
+    with threadpool_limits(1, user_api="blas"):
+        found = {
+            label: variable_importance(tried, record.times.search_logs(low, high))
+            for label, (low, high) in _IMPORTANCE_RANGES.items()
+        }
     return {label: items for label, items in found.items() if items}
 
 

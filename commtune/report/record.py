@@ -59,17 +59,23 @@ class _TimedRuns:
         for run, size, time_s, state in zip(*(c[rows].tolist() for c in columns), strict=True):
             yield self.runs[run], size, time_s, names[state]
 
-    def search_logs(self, low: int, high: int) -> dict[Configuration, float]:
-        """Returns the mean log time of each configuration in the search, relative to the default.
+    @property
+    def tried(self) -> Sequence[Configuration]:
+        """The configurations of all runs."""
+        return self._searched[0]
+
+    def search_logs(self, low: int, high: int) -> _Logs:
+        """Returns the mean log time of each of ``tried`` in the search, relative to the default.
 
         The mean is over runs and sizes from ``low`` to below ``high`` bytes, relative to the
-        default's median at each size and machine state. Repeated runs aren't separate evidence.
+        default's median at each size and machine state; NaN without any. Repeated runs aren't
+        separate evidence.
         """
         tried, number, size, logs = self._searched
         here = (low <= size) & (size < high)
         counts = np.bincount(number[here], minlength=len(tried))
         sums = np.bincount(number[here], logs[here], minlength=len(tried))
-        return {one: float(sums[n] / counts[n]) for n, one in enumerate(tried) if counts[n]}
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
     @cached_property
     def _searched(self) -> tuple[Sequence[Configuration], _Places, _Places, _Logs]:
