@@ -36,11 +36,12 @@ class Configuration(Mapping[str, str]):
     Immutable, hashable, ordered by name, so that equal configurations have equal text and key.
     """
 
-    __slots__ = ("_key", "_values")
+    __slots__ = ("_hash", "_key", "_values")
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self._values: Mapping[str, str] = MappingProxyType(dict(sorted((values or {}).items())))
         self._key = ""
+        self._hash = 0
 
     @property
     def key(self) -> str:
@@ -66,7 +67,9 @@ class Configuration(Mapping[str, str]):
         return name in self._values
 
     def __hash__(self) -> int:
-        return hash(self._key or self.key)
+        if not self._hash:
+            self._hash = hash(tuple(self._values.items()))
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Configuration):

@@ -92,6 +92,11 @@ class StoredRuns(Transactions):
         rows = self._configured_rows(TRIALS, campaign_id, TRIALS.c.number, "number")
         return [model.Trial(r.number, Configuration(r.environment), r.origin) for r in rows]
 
+    def origins(self, campaign_id: int) -> list[str]:
+        """Returns the origin of each trial."""
+        asked = select(TRIALS.c.number, TRIALS.c.origin).where(TRIALS.c.campaign_id == campaign_id)
+        return [row.origin for row in self._rows(asked, "trials", "number")]
+
     @waits_for_database
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
         """Registers runs as running before they are launched, in one transaction.
