@@ -92,11 +92,6 @@ class StoredRuns(Transactions):
         rows = self._configured_rows(TRIALS, campaign_id, TRIALS.c.number, "number")
         return [model.Trial(r.number, Configuration(r.environment), r.origin) for r in rows]
 
-    def origins(self, campaign_id: int) -> list[str]:
-        """Returns the origin of each trial."""
-        asked = select(TRIALS.c.number, TRIALS.c.origin).where(TRIALS.c.campaign_id == campaign_id)
-        return [row.origin for row in self._rows(asked, "trials", "number")]
-
     @waits_for_database
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
         """Registers runs as running before they are launched, in one transaction.
@@ -204,9 +199,7 @@ class StoredRuns(Transactions):
     def _pages(
         self, campaign_id: int, phase: Phase | None, columns: Sequence[Column[Any]]
     ) -> Iterator[tuple[Sequence[Any], Sequence[Sequence[Any]]]]:
-        """Yields pages of undamaged rows of runs, and columns of their measurements.
-
-        The columns are the run, the size, and ``columns``.
+        """Yields pages of undamaged rows of runs, and columns of measurements: run, size, others.
 
         So a slow reader neither keeps all rows in memory nor blocks writers.
         """
@@ -234,8 +227,7 @@ class StoredRuns(Transactions):
             asked = _measurements(campaign_id, ids[0], ids[-1], phase, columns)
             measured = sound_columns(connection, asked, "measurements", "run_id", tell)
             if len(rows) < len(ids):  # some runs are damaged
-                sound = {row.id for row in rows}
-                is_sound = [number in sound for number in measured[0]]
+                is_sound = [*map({row.id for row in rows}.__contains__, measured[0])]
                 measured = [list(compress(values, is_sound)) for values in measured]
             return ids, rows, measured
 
