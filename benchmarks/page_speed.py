@@ -39,26 +39,27 @@ def main() -> None:
     """Fills, asks, prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=100_000)
+    parser.add_argument("--grid", type=Path, default=GRID, help="what is replayed (%(default)s)")
     parser.add_argument("--folder", help="where to make the database, or find an earlier one")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         path = Path(arguments.folder or made) / "pages.db"
         if not path.exists():
-            fill(path, arguments.runs)
+            fill(path, arguments.runs, arguments.grid)
         print(f"{path.stat().st_size / 2**20:.0f} MiB")
         for page in _pages(path):
             _show(path, page)
 
 
-def fill(path: Path, runs: int) -> None:
+def fill(path: Path, runs: int, grid: Path = GRID) -> None:
     """One campaign with at least so many runs: those of the search again and again.
 
     The other phases stay as they are: confirmation never takes more than some hundred blocks.
     """
     campaign = path.with_suffix(".yaml")
-    with gzip.open(GRID) as grid:
-        campaign.write_text(json.loads(grid.readline())["campaign"] + BUDGET)
-    words = ("tune", str(campaign), "--replay", str(GRID), "--db", str(path))
+    with gzip.open(grid) as recorded:
+        campaign.write_text(json.loads(recorded.readline())["campaign"] + BUDGET)
+    words = ("tune", str(campaign), "--replay", str(grid.resolve()), "--db", str(path))
     subprocess.run([sys.executable, "-m", "commtune.cli", *words], check=True, cwd=path.parent)
     with closing(sqlite3.connect(path)) as opened:
         length_s, blocks, newest, searched = opened.execute(_LENGTHS).fetchone()

@@ -73,7 +73,7 @@ def check_of(hint: Any) -> _Check:
         return _any_of([check_of(one) for one in inner if one is not type(None)])
     if origin in (list, tuple):
         return _items(check_of(inner[0]))
-    return _values(check_of(inner[1]) if inner else check_of(Any))
+    return _values(inner[1] if inner else Any)
 
 
 @cache
@@ -217,10 +217,13 @@ def _items(item: _Check) -> _Check:
     return check
 
 
-def _values(item: _Check) -> _Check:
-    text = check_of(str)
+def _values(kind: Any) -> _Check:
+    text, item = check_of(str), check_of(kind)
+    are_texts, are_items = column_check_of(str), column_check_of(kind)
 
     def check(value: Any) -> str:
+        if type(value) is dict and are_texts([*value]) and are_items([*value.values()]):
+            return ""
         if not isinstance(value, Mapping):
             return f"{shorten_value(value)} is not an object"
         found = (text(key) or _below(key, item(one)) for key, one in value.items())

@@ -51,6 +51,7 @@ from commtune.model.runs import (
     SizeTime,
     SubMeasurement,
     Trial,
+    is_searched,
 )
 from commtune.model.size_times import SizeTimes
 from commtune.model.workload import (

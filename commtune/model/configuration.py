@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -57,6 +57,10 @@ class Configuration(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def items(self) -> ItemsView[str, str]:
+        # The one of Mapping looks up each value by a call.
+        return self._values.items()
 
     def __contains__(self, name: object) -> bool:
         return name in self._values

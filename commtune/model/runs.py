@@ -289,11 +289,10 @@ class Trial:
     configuration: Configuration
     origin: str
 
-    @property
-    def is_searched(self) -> bool:
-        """Whether it belongs to the search."""
-        others = (Origin.BASELINE, Origin.ABLATED, Origin.VERIFIED, *Phase)
-        return self.origin not in others
+
+def is_searched(origin: str) -> bool:
+    """Whether a trial of this origin belongs to the search."""
+    return origin not in (Origin.BASELINE, Origin.ABLATED, Origin.VERIFIED, *Phase)
 
 
 @dataclass(frozen=True, slots=True)

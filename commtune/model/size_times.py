@@ -40,4 +40,5 @@ class SizeTimes:
         """Adds measurements; columns in the order of the other attributes."""
         self.run.extend(run)
         for name, column in zip(_COLUMNS, columns, strict=True):
-            getattr(self, name).extend([nan if one is None else one for one in column])
+            known = [nan if one is None else one for one in column] if None in column else column
+            getattr(self, name).extend(known)

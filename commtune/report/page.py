@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from threadpoolctl import threadpool_limits
 
 from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
@@ -22,10 +23,10 @@ from commtune.report.figures import evidence
 from commtune.report.figures import timeline as course_figures
 from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
-from commtune.report.record import ReportedCampaign
+from commtune.report.record import DefaultRuns, ReportedCampaign
 from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
-from commtune.tuner.statistics.importance import Importance, variable_importance
+from commtune.tuner.statistics.importance import Importance, TriedValues, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
 
 #: The most blocks whose pairs are listed one by one.
@@ -57,7 +58,7 @@ class Page:
     """
 
     def __init__(self, record: ReportedCampaign) -> None:
-        runs = timeline.default_runs(record)
+        runs = record.times.of_default(record.operation)
         self.record = record
         estimand = record.campaign.estimand
         self.times = formatting.describe_estimand(estimand).capitalize()
@@ -110,7 +111,7 @@ class Page:
         speeds = {p.evidence.speed for p in self.points} - {ALL}
         return tuple(p for p in self.points if p.evidence.speed != ALL or not speeds)
 
-    def _draw(self, runs: Sequence[timeline.DefaultRun]) -> Iterator[Picture]:
+    def _draw(self, runs: DefaultRuns) -> Iterator[Picture]:
         if any(p.is_judged for p in self.points):
             least = self.record.profiles[0].minimum_gain
             yield evidence.draw_speedups(self.points, least, self._run_time)
@@ -123,7 +124,7 @@ class Page:
                 yield evidence.draw_ablation(number, ablation)
         if any(self.importance.values()):
             yield evidence.draw_importance(self.importance)
-        if runs:
+        if len(runs):
             yield course_figures.draw_noise(runs, self._run_time)
         if self.costs:
             yield course_figures.draw_time_spent(self.costs, self.outside_s)
@@ -209,10 +210,13 @@ def _picture_banner(record: ReportedCampaign) -> str:
 
 def _importance(record: ReportedCampaign) -> dict[str, list[Importance]]:
     """Computes the importance of variables in the search, by range of sizes."""
-    found = {}
-    for label, (low, high) in _IMPORTANCE_RANGES.items():
-        logs = record.times.search_logs(low, high)
-        found[label] = variable_importance(list(map(dict, logs)), list(logs.values()))
+    tried = TriedValues(record.times.tried)
+    # Threads of BLAS would spin longer than they compute.
+    with threadpool_limits(1, user_api="blas"):
+        found = {
+            label: variable_importance(tried, record.times.search_logs(low, high))
+            for label, (low, high) in _IMPORTANCE_RANGES.items()
+        }
     return {label: items for label, items in found.items() if items}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log
 from statistics import fmean, median
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ class SizePoint:
         """The position of its machine state in lists."""
         return _SPEED_ORDER.get(self.evidence.speed, len(_SPEED_ORDER))
 
-    @property
+    @cached_property
     def tail(self) -> Tail:
         """The tail of slow runs among its pairs; there must be pairs."""
         return measure_tail([self._times_s])
@@ -90,7 +91,7 @@ class SizePoint:
         found = estimate_mean_ratio(self._times_s)
         return replace(interval_of_ratio(found, 0.95, len(self.pairs)), ratio=self.tail.mean_ratio)
 
-    @property
+    @cached_property
     def _times_s(self) -> list[tuple[float, float]]:
         return [(pair.default_s, pair.tuned_s) for pair in self.pairs]
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
 from commtune import formatting
-from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, PointEvidence, Profile, Verdict
+from commtune.model import (
+    DEFAULT,
+    FEWEST_PAIRS,
+    Configuration,
+    PointEvidence,
+    Profile,
+    Verdict,
+    is_searched,
+)
 from commtune.model.conclusion import error_share
 from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.report.points import SizePoint
@@ -177,7 +185,7 @@ def _timing(record: ReportedCampaign) -> str:
 
 def _candidates(record: ReportedCampaign) -> str:
     confirmed = record.conclusion.confirmed
-    tried = sum(trial.is_searched for trial in record.trials)
+    tried = sum(map(is_searched, record.origins))
     said = (
         f"The search tried {tried:,} configuration{'' if tried == 1 else 's'} besides the "
         "default. Its scores choose candidates and are reported nowhere as speedups: the best of "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,12 +19,43 @@ from commtune.model import Configuration, Outcome, Phase, Run, SizeTimes, operat
 from commtune.model.conclusion import Conclusion
 from commtune.model.profile import ALL_SIZES
 from commtune.model.run_costs import RunCost
-from commtune.tuner.statistics.evidence import TUNED, Evidence, fit_evenly, number_states
+from commtune.tuner.statistics.evidence import (
+    TUNED,
+    Evidence,
+    fit_evenly,
+    is_disturbed,
+    number_states,
+)
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates
 
 _Places = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 _Logs = npt.NDArray[np.float64]
+_Seconds = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DefaultRuns:
+    """Good runs of the default as columns, with a row for each size.
+
+    Attributes:
+        run: index of the run.
+        at_s: start of the run, seconds since the campaign's first run.
+        speed: name of the machine state.
+    """
+
+    run: _Places
+    bytes: _Places
+    at_s: _Seconds
+    time_s: _Seconds
+    speed: npt.NDArray[np.str_]
+    is_disturbed: _Flags
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    def __getitem__(self, chosen: _Flags | slice) -> DefaultRuns:
+        return DefaultRuns(*(column[chosen] for column in vars(self).values()))
 
 
 class _TimedRuns:
@@ -51,25 +82,38 @@ class _TimedRuns:
             canaries += self._before_s[of_phase[self._run] & ~np.isnan(self._before_s)].tolist()
         return fit_evenly(canaries)
 
-    def of_default(self, operation: str) -> Iterator[tuple[Run, int, float, str]]:
-        """Yields good runs of the default: run, size in bytes, median in seconds, state."""
-        names = (*self.speeds.names, MIXED)  # state -1 is the last one
+    def of_default(self, operation: str) -> DefaultRuns:
+        """Returns the good runs of the default in an operation."""
+        names = np.array([*self.speeds.names, MIXED])  # state -1 is the last one
         rows = self._rows(lambda run: run.configuration.is_default and run.operation == operation)
-        columns = (self._run, self._bytes, self._time_s, self._state)
-        for run, size, time_s, state in zip(*(c[rows].tolist() for c in columns), strict=True):
-            yield self.runs[run], size, time_s, names[state]
+        start = min((run.started_at for run in self.runs if run.wall_s > 0), default=0.0)
+        run = self._run[rows]
+        return DefaultRuns(
+            run=run,
+            bytes=self._bytes[rows],
+            at_s=np.array([one.started_at - start for one in self.runs])[run],
+            time_s=self._time_s[rows],
+            speed=names[self._state[rows]],
+            is_disturbed=self._flags(is_disturbed)[run],
+        )
 
-    def search_logs(self, low: int, high: int) -> dict[Configuration, float]:
-        """Returns the mean log time of each configuration in the search, relative to the default.
+    @property
+    def tried(self) -> Sequence[Configuration]:
+        """The configurations of all runs."""
+        return self._searched[0]
+
+    def search_logs(self, low: int, high: int) -> _Logs:
+        """Returns the mean log time of each of ``tried`` in the search, relative to the default.
 
         The mean is over runs and sizes from ``low`` to below ``high`` bytes, relative to the
-        default's median at each size and machine state. Repeated runs aren't separate evidence.
+        default's median at each size and machine state; NaN without any. Repeated runs aren't
+        separate evidence.
         """
         tried, number, size, logs = self._searched
         here = (low <= size) & (size < high)
         counts = np.bincount(number[here], minlength=len(tried))
         sums = np.bincount(number[here], logs[here], minlength=len(tried))
-        return {one: float(sums[n] / counts[n]) for n, one in enumerate(tried) if counts[n]}
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
     @cached_property
     def _searched(self) -> tuple[Sequence[Configuration], _Places, _Places, _Logs]:
@@ -103,6 +147,7 @@ class ReportedCampaign:
     """A campaign with its runs.
 
     Attributes:
+        origins: the origin of each trial.
         runs: all runs; only those of confirmation have measurements, for others see ``times``.
         plans: the planned blocks by number.
         first_block: the first block after the last decision on what to confirm.
@@ -114,7 +159,7 @@ class ReportedCampaign:
     """
 
     campaign: CampaignDescription
-    trials: tuple[model.Trial, ...]
+    origins: tuple[str, ...]
     runs: tuple[Run, ...]
     profiles: tuple[model.Profile, ...]
     conclusion: Conclusion
@@ -228,7 +273,7 @@ def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> 
     workload = campaign.what.get("workload") or {}
     return ReportedCampaign(
         campaign=campaign,
-        trials=tuple(store.trials(campaign.id)),
+        origins=tuple(store.origins(campaign.id)),
         runs=runs,
         profiles=tuple(load_profiles(db, campaign.name, with_details=True)),
         conclusion=stored or Conclusion(),

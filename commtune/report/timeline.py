@@ -7,14 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
 
 from commtune.campaign.plan import BUDGETS
 from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, Run
 from commtune.model.conclusion import DefaultNoise
 from commtune.model.run_costs import RunCost
-from commtune.report.record import ReportedCampaign
+from commtune.report.record import DefaultRuns, ReportedCampaign
 from commtune.tuner.outcome.conclusion import noise_of
 from commtune.tuner.statistics.evidence import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
@@ -61,17 +60,6 @@ class _Failure:
     wall_s: float
     common: tuple[str, ...]
     example: str
-
-
-class DefaultRun(NamedTuple):
-    """One size of a run of the default; ``at_s`` is in seconds since the campaign's first run."""
-
-    run_id: str
-    bytes: int
-    at_s: float
-    time_s: float
-    speed: str
-    is_disturbed: bool
 
 
 def phase_costs(record: ReportedCampaign) -> tuple[PhaseCost, ...]:
@@ -160,32 +148,15 @@ def _common_settings(
     return tuple(f"{name}={value}" for name, value in sorted(shared - worked))
 
 
-def default_runs(record: ReportedCampaign) -> tuple[DefaultRun, ...]:
-    """Returns every good run of the default in the tuned operation, by size."""
-    start = min((run.started_at for run in record.runs if run.wall_s > 0), default=0.0)
-    return tuple(
-        DefaultRun(
-            run_id=run.run_id,
-            bytes=size,
-            at_s=run.started_at - start,
-            time_s=time_s,
-            speed=speed,
-            is_disturbed=is_disturbed(run),
-        )
-        for run, size, time_s, speed in record.times.of_default(record.operation)
-    )
-
-
-def default_noise(
-    record: ReportedCampaign, runs: Sequence[DefaultRun]
-) -> tuple[DefaultNoise, ...]:
+def default_noise(record: ReportedCampaign, runs: DefaultRuns) -> tuple[DefaultNoise, ...]:
     """Returns the noise of the default: as in the conclusion, else computed from its runs."""
     if record.conclusion.noise:
         return record.conclusion.noise
     cells: defaultdict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
-    for run in runs:
-        if run.speed != MIXED:
-            cells[run.bytes, run.speed].append((run.at_s, math.log(run.time_s)))
+    columns = (runs.bytes, runs.speed, runs.at_s, runs.time_s)
+    for size, speed, at_s, time_s in zip(*(c.tolist() for c in columns), strict=True):
+        if speed != MIXED:
+            cells[size, speed].append((at_s, math.log(time_s)))
     return noise_of(cells)
 
 

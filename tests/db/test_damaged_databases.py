@@ -229,6 +229,26 @@ def test_an_interval_without_its_ratio_is_damage(
     assert _run(f"plot first -o {path.parent}/a.svg", path) == ""
 
 
+def test_damage_among_many_times_is_named_and_the_rest_is_read(
+    path: Path, told: list[Damage]
+) -> None:
+    with open_readable(f"sqlite:///{path}") as database:
+        runs, whole = Store(database).timed_runs(1)
+    # One of the first run's two times, and the whole second run.
+    assert _damage(path, "measurements", "canary_s", "text")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE runs SET wall_s = -1 WHERE id = 2")
+    with open_readable(f"sqlite:///{path}") as database:
+        sound, times = Store(database).timed_runs(1)
+    assert [(one.table, one.row, one.column) for one in told] == [
+        ("runs", "2", "wall_s"),
+        ("measurements", "1", "canary_s"),
+    ]
+    assert sound == [run for place, run in enumerate(runs) if place != 1]
+    assert [*times.time_s] == [*whole.time_s[1:2], *whole.time_s[4:]]
+    assert [*times.run[:3]] == [0, 1, 1]
+
+
 def test_damaged_numbers_are_not_added_up(path: Path, told: list[Damage]) -> None:
     (before,) = [one for one in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
     _damage(path, "runs", "wall_s", "1e6 seconds")

@@ -1,4 +1,7 @@
-"""Stores a campaign's blocks, executions, decisions, conclusions, profiles and verifications."""
+"""Stores a campaign's blocks, executions, decisions, conclusions, profiles and verifications.
+
+Also reads the origins of its trials.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from commtune.db.tables import (
     EXECUTIONS,
     PROFILE_POINTS,
     PROFILES,
+    TRIALS,
     VERIFICATIONS,
 )
 from commtune.errors import DatabaseFault
@@ -93,6 +97,11 @@ class StoredCourse(Transactions):
         planned = select(BLOCKS).where(BLOCKS.c.campaign_id == campaign_id)
         rows = self._rows(planned.order_by(BLOCKS.c.number), "blocks", "number")
         return [_block(row) for row in rows]
+
+    def origins(self, campaign_id: int) -> list[str]:
+        """Returns the origin of each trial."""
+        asked = select(TRIALS.c.number, TRIALS.c.origin).where(TRIALS.c.campaign_id == campaign_id)
+        return [row.origin for row in self._rows(asked, "trials", "number")]
 
     @waits_for_database
     def add_execution(self, campaign_id: int, execution: model.Execution) -> None:

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 from sqlalchemy import Column, Connection, Select, bindparam, delete, insert, select, update
 
 from commtune import model
 from commtune.db import codec
-from commtune.db.checked_columns import sound_rows
+from commtune.db.checked_columns import sound_columns, sound_rows
 from commtune.db.records import time_column
 from commtune.db.storage.rows import (
     Transactions,
@@ -170,9 +171,10 @@ class StoredRuns(Transactions):
         others = (MEASUREMENTS.c.busbw, MEASUREMENTS.c.operation)
         for rows, measured in self._pages(campaign_id, phase, (*timed, *others)):
             found: defaultdict[int, list[SizeTime]] = defaultdict(list)
-            for run_id, size, seconds, before_s, after_s, bandwidth, operation in measured:
+            by_row = zip(*measured, strict=True)
+            for number, size, time_s, before_s, after_s, busbw, operation in by_row:
                 one, of = same.setdefault(size, size), same.setdefault(operation, operation)
-                found[run_id].append(SizeTime(one, seconds, before_s, after_s, bandwidth, of))
+                found[number].append(SizeTime(one, time_s, before_s, after_s, busbw, of))
             for row in rows:
                 yield _stored_run(row, found[row.id])
 
@@ -184,9 +186,8 @@ class StoredRuns(Transactions):
         for rows, measured in self._pages(campaign_id, None, columns):
             place_of = {row.id: place for place, row in enumerate(rows, len(runs))}
             runs += [_stored_run(row, ()) for row in rows]
-            if measured:
-                numbers, *values = zip(*measured, strict=True)
-                times.extend([place_of[number] for number in numbers], *values)
+            numbers, *values = measured
+            times.extend([place_of[number] for number in numbers], *values)
         return runs, times
 
     def _time_column(self, campaign_id: int) -> Column[Any]:
@@ -197,8 +198,8 @@ class StoredRuns(Transactions):
 
     def _pages(
         self, campaign_id: int, phase: Phase | None, columns: Sequence[Column[Any]]
-    ) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
-        """Yields pages of undamaged rows of runs and of measurements (run, size, ``columns``).
+    ) -> Iterator[tuple[Sequence[Any], Sequence[Sequence[Any]]]]:
+        """Yields pages of undamaged rows of runs, and columns of measurements: run, size, others.
 
         So a slow reader neither keeps all rows in memory nor blocks writers.
         """
@@ -213,7 +214,7 @@ class StoredRuns(Transactions):
     @waits_for_database
     def _page(
         self, campaign_id: int, phase: Phase | None, columns: Sequence[Column[Any]], last: int
-    ) -> tuple[Sequence[int], Sequence[Any], Sequence[Any]]:
+    ) -> tuple[Sequence[int], Sequence[Any], Sequence[Sequence[Any]]]:
         tell = self.database.report
         with self.database.read() as connection:
             stored = select(RUNS.c.id).where(*_stored(campaign_id, phase), RUNS.c.id > last)
@@ -224,10 +225,10 @@ class StoredRuns(Transactions):
             asked = _ended_runs(campaign_id, ids[0], ids[-1], phase)
             rows = sound_rows(connection, asked, "runs", "id", tell)
             asked = _measurements(campaign_id, ids[0], ids[-1], phase, columns)
-            measured = sound_rows(connection, asked, "measurements", "run_id", tell)
+            measured = sound_columns(connection, asked, "measurements", "run_id", tell)
             if len(rows) < len(ids):  # some runs are damaged
-                sound = {row.id for row in rows}
-                measured = [row for row in measured if row[0] in sound]
+                is_sound = [*map({row.id for row in rows}.__contains__, measured[0])]
+                measured = [list(compress(values, is_sound)) for values in measured]
             return ids, rows, measured
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from commtune import formatting
 from commtune.report.figures import style
-from commtune.report.timeline import DefaultRun, PhaseCost
+from commtune.report.record import DefaultRuns
+from commtune.report.timeline import PhaseCost
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -21,19 +22,19 @@ _MOST_DOTS = 600
 _MARKS = {"mixed": style.FAINT, **style.SPEED_COLOURS}
 
 
-def draw_noise(runs: Sequence[DefaultRun], time: str) -> style.Picture:
+def draw_noise(runs: DefaultRuns, time: str) -> style.Picture:
     """Draws times of the default over the campaign, a row for each of a few sizes.
 
     Args:
         time: what the time of a run is, in words.
     """
-    sizes = _drawn_sizes(sorted({run.bytes for run in runs}))
+    sizes = _drawn_sizes(sorted(set(runs.bytes.tolist())))
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(len(sizes), 1, sharex=True, squeeze=False)[:, 0]
-        unit, factor = _time_unit(max((run.at_s for run in runs), default=0.0))
+        unit, factor = _time_unit(float(runs.at_s.max(initial=0.0)))
         for axis, size in zip(axes, sizes, strict=True):
-            _course(axis, [run for run in runs if run.bytes == size], factor)
+            _course(axis, runs[runs.bytes == size], factor)
             axis.set_title(formatting.format_size(size), loc="left", fontsize=9)
         axes[-1].set_xlabel(f"{unit} since the campaign's first run")
         figure.supylabel(f"{time} of a run of the default", fontsize=10)
@@ -45,7 +46,7 @@ def draw_noise(runs: Sequence[DefaultRun], time: str) -> style.Picture:
     return style.Picture(
         name="noise",
         title="Noise and drift: the default over the campaign",
-        alt=f"{time.capitalize()} of {len({r.run_id for r in runs})} runs of the default over the "
+        alt=f"{time.capitalize()} of {len(set(runs.run.tolist()))} runs of the default over the "
         f"campaign, at {', '.join(formatting.format_size(size) for size in sizes)}.",
         draw=draw,
         height=0.9 + 1.35 * len(sizes),
@@ -104,25 +105,21 @@ def _drawn_sizes(sizes: Sequence[int]) -> Sequence[int]:
     return [sizes[round(i * step)] for i in range(_DRAWN_SIZES)]
 
 
-def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
-    every = 1 + (len(runs) - 1) // _MOST_DOTS
+def _course(axes: Axes, runs: DefaultRuns, factor: float) -> None:
+    shown = runs[:: 1 + (len(runs) - 1) // _MOST_DOTS]
     for speed, colour in _MARKS.items():
-        here = [run for run in runs[::every] if run.speed == speed and not run.is_disturbed]
-        if here:
+        here = shown[(shown.speed == speed) & ~shown.is_disturbed]
+        if len(here):
             axes.plot([], [], "o", ms=2.6, mew=0, color=colour, label=_speed_label(speed))
-            x, y = [run.at_s / factor for run in here], [run.time_s for run in here]
+            x, y = (here.at_s / factor).tolist(), here.time_s.tolist()
             style.draw_dots(axes, x, y, color=colour, alpha=0.75, lw=2.6)
-        disturbed = [run for run in runs[::every] if run.speed == speed and run.is_disturbed]
-        if disturbed:
-            axes.plot([run.at_s / factor for run in disturbed],
-                      [run.time_s for run in disturbed], "x", ms=4, color=colour,
+        disturbed = shown[(shown.speed == speed) & shown.is_disturbed]
+        if len(disturbed):
+            axes.plot(disturbed.at_s / factor, disturbed.time_s, "x", ms=4, color=colour,
                       label=f"{_speed_label(speed)}, other load")  # fmt: skip
-    speeds = {run.speed for run in runs}
-    style.duration_axis(
-        axes,
-        style.outlier_limits([r.time_s for r in runs if r.speed == speed] for speed in speeds),
-    )
-    style.pin_outliers(axes, [r.at_s / factor for r in runs], [r.time_s for r in runs])
+    by_speed = [runs.time_s[runs.speed == speed].tolist() for speed in set(runs.speed.tolist())]
+    style.duration_axis(axes, style.outlier_limits(by_speed))
+    style.pin_outliers(axes, (runs.at_s / factor).tolist(), runs.time_s.tolist())
     axes.grid(alpha=0.5)
 
 

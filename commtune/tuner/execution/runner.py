@@ -32,6 +32,7 @@ from commtune.model import (
     Timing,
     Trial,
     Workload,
+    is_searched,
 )
 from commtune.tuner.execution.local_batches import LocalBatches
 from commtune.tuner.execution.machine_faults import FailingRuns
@@ -153,7 +154,7 @@ class Runner:
         """Reads what earlier sessions stored."""
         for trial in self.store.trials(self.campaign_id):
             self.trials[trial.configuration] = trial.number
-            self.searched += trial.is_searched
+            self.searched += is_searched(trial.origin)
         self.plans = {plan.number: plan for plan in self.store.blocks(self.campaign_id)}
         self.blocks = max([self.blocks, *(number + 1 for number in self.plans)])
         for run in self.store.runs(self.campaign_id):
@@ -209,7 +210,7 @@ class Runner:
             trial = Trial(len(self.trials), configuration, origin)
             self.store.add_trial(self.campaign_id, trial.number, configuration, origin)
             self.trials[configuration] = trial.number
-            self.searched += trial.is_searched
+            self.searched += is_searched(trial.origin)
 
     def new_block(self) -> int:
         """Returns the number of a new block."""

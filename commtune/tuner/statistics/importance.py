@@ -12,7 +12,7 @@ Ablation measures anew.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -60,67 +60,87 @@ class Importance:
         return self.spread > self.noise
 
 
-def variable_importance(
-    assignments: Sequence[_Assignment], log_times: Sequence[float]
-) -> list[Importance]:
+class TriedValues:
+    """Configurations as a matrix of zeros and ones, with a column for each value of a variable."""
+
+    def __init__(self, assignments: Sequence[_Assignment]) -> None:
+        numbers: dict[tuple[str, str | None], int] = {}
+        columns = [
+            numbers.setdefault(item, len(numbers)) for one in assignments for item in one.items()
+        ]
+        rows = np.repeat(np.arange(len(assignments)), [len(one) for one in assignments])
+        names = sorted({name for name, _ in numbers})
+        for name in names:
+            numbers.setdefault((name, None), len(numbers))
+        self.matrix = np.zeros((len(assignments), len(numbers)))
+        self.matrix[rows, columns] = 1.0
+        self.columns = {
+            name: {value: column for (of, value), column in numbers.items() if of == name}
+            for name in names
+        }
+        for of_variable in self.columns.values():
+            is_set = self.matrix[:, list(of_variable.values())].any(axis=1)
+            self.matrix[~is_set, of_variable[None]] = 1.0
+
+
+def variable_importance(tried: TriedValues, log_times: npt.ArrayLike) -> list[Importance]:
     """Estimates the importance of each variable with two values that were tried often enough.
 
     Args:
-        assignments: one for each configuration that was tried.
-        log_times: the log time of each: its mean over runs and sizes, after the level of each
-            machine state and size was subtracted.
+        log_times: the log time of each configuration: its mean over runs and sizes, after the
+            level of each machine state and size was subtracted. NaN for those without any.
 
     Returns:
         The variables, by decreasing spread; empty with too few configurations.
     """
-    columns = _columns(assignments)
-    compared = {name: values for name, values in columns.items() if len(values) > 1}
-    if not compared or len(log_times) < _FEWEST_ROWS:
+    times = np.asarray(log_times, dtype=np.float64)
+    known = ~np.isnan(times)
+    matrix = tried.matrix if known.all() else tried.matrix[known]
+    seen = matrix.sum(axis=0)
+    enough = {
+        name: {value: column for value, column in columns.items() if seen[column] >= _FEWEST}
+        for name, columns in tried.columns.items()
+    }
+    compared = {name: columns for name, columns in enough.items() if len(columns) > 1}
+    if not compared or len(matrix) < _FEWEST_ROWS:
         return []
-    design, index = _build_design(assignments, list(columns))
-    observed = np.asarray(log_times, dtype=np.float64)
-    observed = observed - observed.mean()
-    fit = _prepare_fit(design)
-    effects, residuals = _fit_robustly(design, fit, observed)
+    fit = _Fit(matrix)
+    effects, residuals = _fit_robustly(fit, times[known] - times[known].mean())
     random = np.random.default_rng(0)
-    shuffled = np.stack([random.permutation(residuals) for _ in range(_SHUFFLES)], axis=1)
-    noise = fit @ shuffled
-    found = [_importance(name, values, index, effects, noise) for name, values in compared.items()]
+    noise = fit.effects(np.stack([random.permutation(residuals) for _ in range(_SHUFFLES)]))
+    found = [_importance(name, columns, effects, noise) for name, columns in compared.items()]
     return sorted(found, key=lambda item: (-item.spread, item.name))
 
 
-def _columns(assignments: Sequence[_Assignment]) -> dict[str, list[str | None]]:
-    """Lists the values of each variable that enough configurations had."""
-    names = sorted({name for assignment in assignments for name in assignment})
-    found = {}
-    for name in names:
-        seen = Counter(assignment.get(name) for assignment in assignments)
-        enough = [value for value, count in seen.items() if count >= _FEWEST]
-        found[name] = sorted(enough, key=str)
-    return found
+class _Fit:
+    """A ridge regression on the columns of a matrix, each less its mean."""
+
+    def __init__(self, matrix: _Array) -> None:
+        self.matrix, self.means = matrix, matrix.mean(axis=0)
+        normal = matrix.T @ matrix - len(matrix) * np.outer(self.means, self.means)
+        self._inverse = np.linalg.inv(normal + _RIDGE * np.eye(len(normal)))
+
+    def effects(self, observed: _Array) -> _Array:
+        """Returns the effect of each column on observations; of several rows of them, by row."""
+        sums = observed @ self.matrix - observed.sum(axis=-1, keepdims=True) * self.means
+        return np.asarray(sums @ self._inverse, dtype=np.float64)
+
+    def fitted(self, effects: _Array) -> _Array:
+        """Returns the observations that effects alone would give."""
+        return np.asarray(self.matrix @ effects - self.means @ effects, dtype=np.float64)
+
+    def inflation(self) -> float:
+        """Returns the factor by which a fit of many values makes residuals too small.
+
+        Its last part is about Student's quantile over the normal one, for few degrees of freedom.
+        """
+        rows = len(self.matrix)
+        fitted = len(self.means) - _RIDGE * float(np.trace(self._inverse))  # degrees of freedom
+        left = max(1.0, rows - 1 - fitted)
+        return math.sqrt(rows / left) * (1 + 1.5 / left)
 
 
-def _build_design(
-    assignments: Sequence[_Assignment], names: Sequence[str]
-) -> tuple[_Array, dict[tuple[str, str | None], int]]:
-    """Builds the design matrix, a centred column for each value; returns their indices too."""
-    index: dict[tuple[str, str | None], int] = {}
-    rows = [
-        [index.setdefault((name, assignment.get(name)), len(index)) for name in names]
-        for assignment in assignments
-    ]
-    design = np.zeros((len(assignments), len(index)))
-    design[np.arange(len(rows))[:, None], np.asarray(rows)] = 1.0
-    return design - design.mean(axis=0), index
-
-
-def _prepare_fit(design: _Array) -> _Array:
-    """Returns the matrix that turns log times into ridge coefficients, columns x rows."""
-    normal = design.T @ design + _RIDGE * np.eye(design.shape[1])
-    return np.asarray(np.linalg.solve(normal, design.T), dtype=np.float64)
-
-
-def _fit_robustly(design: _Array, fit: _Array, observed: _Array) -> tuple[_Array, _Array]:
+def _fit_robustly(fit: _Fit, observed: _Array) -> tuple[_Array, _Array]:
     """Fits coefficients and residuals robustly: outlying residuals are clipped (Huber).
 
     A run disturbed by other load may take a hundred times as long, and would make all of its
@@ -128,20 +148,9 @@ def _fit_robustly(design: _Array, fit: _Array, observed: _Array) -> tuple[_Array
     """
     fitted = np.full_like(observed, np.median(observed))
     for _ in range(_ROUNDS):
-        effects = fit @ (fitted + _clip_residuals(observed - fitted))
-        fitted = design @ effects
-    return effects, _clip_residuals(observed - fitted) * _residual_inflation(design, fit)
-
-
-def _residual_inflation(design: _Array, fit: _Array) -> float:
-    """Returns the factor by which a fit of many values makes residuals too small.
-
-    Its last part is about Student's quantile over the normal one, for few degrees of freedom.
-    """
-    rows = len(design)
-    # The trace of design @ fit, without that matrix of rows x rows.
-    left = max(1.0, rows - 1 - float(np.sum(design * fit.T)))
-    return float(np.sqrt(rows / left)) * (1 + 1.5 / left)
+        effects = fit.effects(fitted + _clip_residuals(observed - fitted))
+        fitted = fit.fitted(effects)
+    return effects, _clip_residuals(observed - fitted) * fit.inflation()
 
 
 def _clip_residuals(residuals: _Array) -> _Array:
@@ -152,15 +161,12 @@ def _clip_residuals(residuals: _Array) -> _Array:
 
 
 def _importance(
-    name: str,
-    values: Sequence[str | None],
-    index: Mapping[tuple[str, str | None], int],
-    effects: _Array,
-    noise: _Array,
+    name: str, columns: Mapping[str | None, int], effects: _Array, noise: _Array
 ) -> Importance:
-    places = [index[name, value] for value in values]
+    values = sorted(columns, key=str)
+    places = [columns[value] for value in values]
     own = effects[places]
-    by_chance = np.ptp(noise[places], axis=0)
+    by_chance = np.ptp(noise[:, places], axis=1)
     return Importance(
         name=name,
         spread=float(np.expm1(np.ptp(own))),

@@ -143,7 +143,7 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
 
 def test_a_trial_is_added_once(store: Store, campaign_id: int) -> None:
     store.add_trial(campaign_id, 1, given.TUNED, "sampler")
-    assert len(store.trials(campaign_id)) == 2
+    assert len(store.trials(campaign_id)) == len(store.origins(campaign_id)) == 2
     with pytest.raises(DatabaseFault, match="trial 1"):
         store.add_trial(campaign_id, 1, Configuration({"OTHER": "1"}), "sampler")
 

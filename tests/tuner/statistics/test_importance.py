@@ -8,7 +8,11 @@ import tracemalloc
 
 import pytest
 
-from commtune.tuner.statistics.importance import variable_importance
+from commtune.tuner.statistics.importance import Importance, TriedValues, variable_importance
+
+
+def importance_of(assignments: list[dict[str, str | None]], logs: list[float]) -> list[Importance]:
+    return variable_importance(TriedValues(assignments), logs)
 
 
 def planted(
@@ -32,7 +36,7 @@ def planted(
 
 
 def test_planted_effects_are_found_in_size_and_order() -> None:
-    found = {item.name: item for item in variable_importance(*planted(400, seed=1))}
+    found = {item.name: item for item in importance_of(*planted(400, seed=1))}
     assert list(found)[:2] == ["BIG", "SMALL"]
     assert found["BIG"].spread == pytest.approx(0.5, abs=0.05)
     assert found["SMALL"].spread == pytest.approx(0.1, abs=0.02)
@@ -45,14 +49,14 @@ def test_planted_effects_are_found_in_size_and_order() -> None:
 def test_variables_that_do_nothing_stand_out_as_rarely_as_promised(configurations: int) -> None:
     out = 0
     for seed in range(40):
-        found = {item.name: item for item in variable_importance(*planted(configurations, seed))}
+        found = {item.name: item for item in importance_of(*planted(configurations, seed))}
         out += found["NOTHING"].stands_out + found["MANY"].stands_out
     # 80 cases at 5 %: 4 expected; 13 or more happen once in 7,000 such tests.
     assert out < 13
 
 
 def test_what_variables_explain_is_no_noise_of_others() -> None:
-    found = {item.name: item for item in variable_importance(*planted(400, seed=2))}
+    found = {item.name: item for item in importance_of(*planted(400, seed=2))}
     # Of runs that differ by 5 %, two means of 200 differ by 1 % in one case of 20.
     assert found["NOTHING"].noise == pytest.approx(0.0098, rel=0.25)
 
@@ -67,7 +71,7 @@ def test_company_is_not_credited() -> None:
         idle = works if rng.random() < 0.85 else not works
         assignments.append({"WORKS": str(works), "IDLE": str(idle)})
         logs.append(-math.log(1.3) * works + rng.gauss(0, 0.05))
-    found = {item.name: item for item in variable_importance(assignments, logs)}
+    found = {item.name: item for item in importance_of(assignments, logs)}
     assert found["WORKS"].spread == pytest.approx(0.3, abs=0.05)
     assert found["IDLE"].spread < 0.05
 
@@ -77,21 +81,21 @@ def test_rare_values_and_single_values_are_not_spoken_of() -> None:
     assignments[0] = {"A": "rare", "ONE": "1"}
     logs = [0.0] * 20
     logs[0] = 5.0
-    (only,) = variable_importance(assignments, logs)
+    (only,) = importance_of(assignments, logs)
     assert only.name == "A"
     assert {only.fastest, only.slowest} <= {"0", "1"}
 
 
 @pytest.mark.parametrize("runs", [0, 1, 4, 12])
 def test_too_little_says_nothing(runs: int) -> None:
-    assert variable_importance(*planted(runs, seed=1)) == []
+    assert importance_of(*planted(runs, seed=1)) == []
 
 
 def test_a_few_wild_runs_make_no_value_slow() -> None:
     assignments, logs = planted(200, seed=5)
     for place in range(0, 200, 20):
         logs[place] += 6.0
-    found = {item.name: item for item in variable_importance(assignments, logs)}
+    found = {item.name: item for item in importance_of(assignments, logs)}
     assert found["BIG"].spread == pytest.approx(0.5, abs=0.08)
     assert found["NOTHING"].spread < 0.05
 
@@ -101,7 +105,7 @@ def test_a_long_campaign_needs_no_matrix_of_runs_by_runs() -> None:
     found = planted(runs, seed=1)
     tracemalloc.start()
     try:
-        assert [item.name for item in variable_importance(*found) if item.stands_out]
+        assert [item.name for item in importance_of(*found) if item.stands_out]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
