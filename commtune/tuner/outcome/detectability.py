@@ -95,8 +95,9 @@ def _describe_power(
     most = f"{formatting.format_percent(found[worst])} at {formatting.format_size(worst)}"
     if len(here) == 1:
         return f"minimum detectable effect {most} (found in 9 of 10 cases)"
+    of = f" at {len(here)} of {len(sizes)} sizes" if len(here) < len(sizes) else ""
     # The largest of several is too large by chance, and the smallest too small (docs/method.md).
-    return f"minimum detectable effects up to {most} (each found in 9 of 10 cases)"
+    return f"minimum detectable effects{of} up to {most} (each found in 9 of 10 cases)"
 
 
 def leave_out_power(note: str, sizes: Iterable[int]) -> str:

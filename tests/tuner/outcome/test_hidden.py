@@ -28,6 +28,12 @@ def test_a_range_names_the_sizes_at_which_least_is_known() -> None:
         "no speedup was shown here; up to 41 % at 8 B is not ruled out; "
         "minimum detectable effects up to 33 % at 8 B (each found in 9 of 10 cases)"
     )
+
+
+def test_sizes_of_which_no_effect_is_known_are_not_among_those_with_one() -> None:
+    noisy = point(1024, 1.1)
+    said = describe_detectability((*SIZES, 1024), (*POINTS, noisy), 0.02, FOUND)
+    assert "effects at 2 of 3 sizes up to 33 % at 8 B (each" in said
     few = replace(POINTS[0], gain=replace(POINTS[0].gain, pairs=7))
     assert describe_detectability(SIZES, (few, POINTS[1]), 0.02, FOUND).endswith(
         "; minimum detectable effect 5 % at 1 MiB (found in 9 of 10 cases)"
