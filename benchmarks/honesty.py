@@ -6,8 +6,9 @@
 The second only prints the tables of what is there. Whole campaigns (search, ablation,
 confirmation, profiles) run over recorded noise and over made-up noise, in a
 space of ten variables of which none, or one, does something. honesty_table.py says what is
-printed, and which goals there are; if one is missed, the exit code is 1. Without ``--runs``,
-campaigns have the budget of a campaign that names none.
+printed, and which goals there are; if one is missed with the default budget and runs of 1.5 s, or
+recorded ones, the exit code is 1. Without ``--runs``, campaigns have the budget of a campaign that
+names none.
 
 Campaigns over recorded noise share one recording of 1,604 runs: they are less independent than
 their number says. No run is made again because others used the cores: that rule is not put to
@@ -67,8 +68,8 @@ from commtune.wiring.cost_fitting import fit_budget
 
 GRIDS = Path(__file__).parent / "grids"
 RECORDED = {"recorded": "mpich-allreduce-default.jsonl.gz"}
-#: What its runs take, seconds.
-RECORDED_RUN_S = 0.165
+#: What its runs take, and others of the campaigns that have to meet the goals, seconds.
+RECORDED_RUN_S, RUN_S = 0.165, 1.5
 MADE_UP = (
     "normal",
     "bimodal",
@@ -279,12 +280,14 @@ def main() -> None:
     parser.add_argument("--noise", nargs="+", default=[*RECORDED, *MADE_UP, *UNSEEN])
     parser.add_argument("--gains", nargs="+", type=float, default=[0.0, 0.1])
     parser.add_argument(
-        "--run-s", nargs="+", type=float, default=[1.5], help="of a run, not of a recording"
+        "--run-s", nargs="+", type=float, default=[RUN_S], help="of a run, not of a recording"
     )
     parser.add_argument("--runs", nargs="+", type=int, default=[0], help="that a budget holds")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so many")
-    parser.add_argument("--output", type=Path, help="JSON Lines; what is there isn't run again")
+    parser.add_argument(
+        "--output", type=Path, help="JSON Lines; what is there isn't run again; .gz: only to read"
+    )
     options = parser.parse_args()
     known = _read(options.output)
     done = {Case(r.noise, r.gain, r.seed, r.run_s, r.runs) for r in known}
@@ -296,6 +299,8 @@ def main() -> None:
         if gain or noise != "slow-with-gain"
     ]
     cases = [case for case in dict.fromkeys(cases) if case not in done]
+    if cases and options.output and options.output.suffix == ".gz":
+        parser.error(f"{options.output} is compressed: nothing can be added to it")
     end = time.monotonic() + options.seconds
     with (
         (options.output or Path(os.devnull)).open("a") as file,
@@ -312,7 +317,8 @@ def main() -> None:
         of = [r for r in known if (r.run_s, r.runs) == (run_s, runs) and r.gain in (0.0, gain)]
         title = f"{runs or 'As many as by default,'} runs of {run_s:g} s, planted: {gain:.0%}"
         printed = table(of)
-        is_missed = is_missed or "**" in printed
+        has_goals = not runs and run_s in (RECORDED_RUN_S, RUN_S)
+        is_missed = is_missed or (has_goals and "**" in printed)
         print(f"\n{title}\n\n{printed}\n\n{notes(of)}")
     sys.exit(is_missed)
 

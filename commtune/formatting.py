@@ -13,9 +13,6 @@ from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Estimand, Interv
 _LITTLE = 64
 #: What is smaller, or larger than its inverse, has no steps to round to.
 _LEAST_ROUNDED = 1e-300
-#: Fewer pairs find a minimum detectable effect in 8 of 10 cases, and not in 9: in 84 to 92 % with
-#: 20 pairs, by the kind of noise (docs/method.md).
-_MANY_PAIRS = 40
 
 
 def each_by_itself(level: float | None) -> str:
@@ -158,17 +155,6 @@ def describe_speedup(
     """Formats a speedup with its size (bytes) and, if it is of one, the machine state."""
     state = "" if speed == "all" else f" ({speed} machine state)"
     return f"{format_speedup(speedup, fewest)} at {format_size(size)}{state}"
-
-
-def describe_detectable(gain: float, where: str = "", pairs: int | None = None) -> str:
-    """Describes the minimum detectable effect (a share) with its power.
-
-    Args:
-        where: its size, such as `` at 8 B``; empty if that is clear.
-        pairs: the pairs that tell the noise, if known.
-    """
-    power = "8 of 10" if pairs is not None and pairs < _MANY_PAIRS else "9 of 10"
-    return f"minimum detectable effect {format_percent(gain)}{where} (found in {power} cases)"
 
 
 def describe_aggressor(aggressor: Aggressor) -> str:

@@ -176,7 +176,7 @@ class Conclusion:
     Attributes:
         replayed: name of the recording that was played back; empty for real runs.
         spent: runs and seconds by phase.
-        detectable: by size, the gain (0.02 is 2 %) that would be found in 9 of 10 cases.
+        detectable: by size, the gain (0.02 is 2 %) that would be found there in 9 of 10 cases.
         set_aside: parameters and their values that the search left out after failures.
     """
 

@@ -15,7 +15,7 @@ from commtune.commands.campaigns import manage, status, summary
 from commtune.commands.measure import compare
 from commtune.commands.profiles import best, use, verify
 from commtune.export import document
-from commtune.formatting import describe_detectable, format_duration, format_speedup
+from commtune.formatting import format_duration, format_speedup
 from commtune.model import (
     Configuration,
     Interval,
@@ -29,7 +29,6 @@ from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.report import page
 from commtune.report.points import SizePoint
 from commtune.service.rendering import point_rows
-from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.verification.claims import SizeVerification
 from commtune.tuner.verification.pairwise import Difference
 from commtune.wording import describe_dropped
@@ -123,13 +122,6 @@ def test_what_ablation_dropped_is_said_with_what_it_cost() -> None:
     assert summary._conclusions(Conclusion(ablations=(ablation,))) == [said]
     confirmed = (ConfirmedCandidate(both),)
     assert summary._conclusions(Conclusion(ablations=(ablation,), confirmed=confirmed)) == []
-
-
-def test_what_would_have_been_found_is_said_in_one_way(url: str) -> None:
-    profile = _faster(url)
-    (point,) = (p for p in profile.points if p.bytes == SIZE)
-    assert describe_detectable(0.142) == "minimum detectable effect 14 % (found in 9 of 10 cases)"
-    assert describe_detectable(0.142) in describe_detectability((8,), [point], 0.02, {8: 0.142})
 
 
 def _faster(url: str) -> Profile:

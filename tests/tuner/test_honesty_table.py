@@ -34,7 +34,8 @@ MISSES = [
     ("planted", replace(GAINING, together=False), 7),
     ("found", replace(GAINING, found=False), 10),
     ("idle", replace(GAINING, idle=True), 5),
-    ("power", replace(FINE, stated=0.1, powered=10, powered_found=0), 3),
+    ("power", replace(FINE, stated=0.1, shown=0.9, powered=10), 3),
+    ("where largest", replace(FINE, stated=0.1, powered=10, powered_found=9), 3),
 ]
 
 
@@ -46,7 +47,7 @@ def test_what_misses_its_goal_is_bold(column: str, miss: Result, allowed: int) -
 
 def _bold(miss: Result, count: int) -> list[str]:
     """Titles of the bold cells: of a hundred campaigns of each gain, so many miss a goal."""
-    usual = [replace(FINE, stated=0.1, powered=10, powered_found=9), GAINING]
+    usual = [replace(FINE, stated=0.1, shown=0.9, powered=10, powered_found=9), GAINING]
     results = [miss] * count + [
         one for one in usual for _ in range(100 - count * (one.gain == miss.gain))
     ]

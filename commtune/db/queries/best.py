@@ -252,7 +252,7 @@ def _best_row(
     return BestRow(
         **known,
         **{name: row[name] for name in names},
-        note=compose_note(row),
+        note=compose_note(row, evidence),
         **measured,
         conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,

@@ -19,6 +19,7 @@ from commtune.db.verified import IS_OF_PROFILE, IS_WITHDRAWN, LAST, VERDICT, VER
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.formatting import format_day, list_first
 from commtune.model import (
+    FEW_PAIRS,
     SESSION_APART_S,
     Conditions,
     Configuration,
@@ -31,6 +32,8 @@ from commtune.model import (
 )
 from commtune.model.effects import VariableEffect
 from commtune.model.profile import RangeBoundary
+from commtune.tuner.outcome.detectability import leave_out_power
+from commtune.tuner.statistics.machine_states import ALL
 
 HINTED = 6
 #: The largest integer of SQLite.
@@ -236,15 +239,16 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"configuration": Configuration(row["environment"]), **known}
 
 
-def compose_note(row: Mapping[str, Any]) -> str:
+def compose_note(row: Mapping[str, Any], evidence: Iterable[Mapping[str, Any]]) -> str:
     """Returns the note of a profile, with what its last verification found other than stated.
 
     That a speedup holds which was not proven is more than was stated.
     """
-    finding, note = row["last_finding"], row["note"]
+    few = {p["bytes"] for p in evidence if p["speed"] == ALL and p["pairs"] < FEW_PAIRS}
+    finding, note = row["last_finding"], leave_out_power(row["note"], few)
     expected = (None,) if row["verdict"] == Verdict.LIKELY else (None, VerificationVerdict.HOLDS)
     if finding in expected:
-        return str(note)
+        return note
     found = f"verified {format_day(row['last_verified'])}: {finding}"
     return "; ".join(filter(None, [found, note]))
 
@@ -301,7 +305,7 @@ def _whole(
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "simulated")},
-        note=compose_note(row),
+        note=compose_note(row, evidence),
         configuration=Configuration(row["environment"]),
         verdict=Verdict(row["verdict"]),
         points=tuple(build_point(point) for point in evidence if not point["is_guard"]),

@@ -5,7 +5,8 @@ Imports nothing slow: fast commands need it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from commtune import formatting
 from commtune.model import FEW_PAIRS, PointEvidence
@@ -23,13 +24,14 @@ def describe_detectability(
 ) -> str:
     """Describes the largest speedup that is not ruled out at some sizes, and at which of them.
 
-    Also which machine state vetoed one. Empty if nothing is known.
+    Also which machine state vetoed one, and the minimum detectable effects: each size has its own.
+    Empty if nothing is known.
 
     Args:
         sizes: bytes, at least one.
         points: at each size, those of the candidate with the highest upper end; none if no
             candidate was compared there.
-        found: by size, the gain that the confirmation would have found in 9 of 10 cases.
+        found: by size, the gain that the confirmation would have found there in 9 of 10 cases.
     """
     states = {size: slower_state(size, points, minimum_gain) for size in sizes}
     slower = [_describe_slower(state) for state in states.values() if state is not None]
@@ -71,7 +73,8 @@ def _describe_rest(
             "a quieter machine"
         )
     # This holds for what was compared, not for configurations that were never tried.
-    hidden = f"up to {formatting.format_percent(gain)}{_of(most, sizes)}"
+    of = f" at {formatting.format_size(most)}" if len(sizes) > 1 else ""
+    hidden = f"up to {formatting.format_percent(gain)}{of}"
     said = f"no speedup was shown {where}; {hidden} is not ruled out"
     return f"{said}; {could}" if could else said
 
@@ -89,15 +92,21 @@ def _describe_power(
     if not here:
         return ""
     worst = max(here, key=lambda size: found[size])
-    pairs = known[worst].gain.pairs if worst in known else None
-    return formatting.describe_detectable(found[worst], _of(worst, sizes), pairs)
+    most = f"{formatting.format_percent(found[worst])} at {formatting.format_size(worst)}"
+    if len(here) == 1:
+        return f"minimum detectable effect {most} (found in 9 of 10 cases)"
+    of = f" at {len(here)} of {len(sizes)} sizes" if len(here) < len(sizes) else ""
+    # The largest of several is too large by chance, and the smallest too small (docs/method.md).
+    return f"minimum detectable effects{of} up to {most} (each found in 9 of 10 cases)"
+
+
+def leave_out_power(note: str, sizes: Iterable[int]) -> str:
+    """Leaves out of a stored note what an older version stated for sizes (bytes) of few pairs."""
+    for size in map(formatting.format_size, sizes):
+        note = re.sub(rf"; minimum detectable effect \S+ %( at {size})? \([^)]*\)", "", note)
+    return note
 
 
 def _has_few_pairs(point: PointEvidence | None) -> bool:
     """Whether a number is of an older version, which stated it for any number of pairs."""
     return point is not None and point.gain.pairs < FEW_PAIRS
-
-
-def _of(size: int, sizes: Sequence[int]) -> str:
-    """Names the size (bytes) of a number, if there are several."""
-    return f" at {formatting.format_size(size)}" if len(sizes) > 1 else ""

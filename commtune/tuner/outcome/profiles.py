@@ -48,7 +48,7 @@ class ProfileMaker:
 
     Attributes:
         guards: evidence for guard operations, by configuration.
-        detectable: by size (bytes), the gain that would have been found in 9 of 10 cases.
+        detectable: by size (bytes), the gain that would have been found there in 9 of 10 cases.
         simulated: whether runs were made up or played back.
     """
 

@@ -1,4 +1,4 @@
-"""Computes the minimum detectable effect: the gain that would be found in 9 of 10 cases.
+"""Computes the minimum detectable effect: the gain at a size that is found in 9 of 10 cases.
 
 Pairs are resampled from those that were made (a bootstrap), so the shape of the noise counts, and
 the effect of the order. Few pairs, or pairs with outliers, tell the size of the noise poorly. So
@@ -25,8 +25,8 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
 #: The probability to find the minimum detectable effect, and that among resampled pairs. Those
-#: have fewer outliers than new pairs: with this, campaigns find it in 87 to 93 % of cases with 19
-#: kinds of noise (docs/method.md).
+#: have fewer outliers than new pairs: with this, campaigns find it in 87 to 93 % of cases with
+#: each of 21 kinds of noise (docs/method.md).
 _POWER, _RESAMPLED_POWER = 0.9, 0.92
 #: Quantiles of the distribution of an error over which power is averaged.
 _ERROR_POINTS = 64

@@ -51,6 +51,22 @@ def test_a_campaign_and_a_profile_are_described(
         manage.show_command("nothing", url)
 
 
+@pytest.mark.parametrize("at", ["", " at 64 KiB"])
+def test_what_an_older_version_said_few_pairs_would_find_is_not_shown(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str], at: str
+) -> None:
+    note = "up to 50 % is not ruled out; minimum detectable effect 40 %{} (found in 9 of 10 cases)"
+    point = replace(given.profile().points[0], bytes=65536, speed="all")
+    for pairs in (9, 20):
+        points = (replace(point, gain=replace(point.gain, pairs=pairs)),)
+        one = given.profile(f"of-{pairs}", note=note.format(at), points=points, guards=())
+        store.save_profiles(store.open_campaign(given.campaign(f"of-{pairs}")).id, [one])
+        manage.show_command(f"of-{pairs}/of-{pairs}", url)
+    few, many = capsys.readouterr().out.split("of-20/of-20")
+    assert "up to 50 % is not ruled out\n" in few
+    assert note.format(at) in many
+
+
 def test_a_campaign_is_renamed(store: Store, url: str) -> None:
     manage.rename_command("shm", "node7", url)
     assert names(store) == ["node7", "other"]

@@ -49,12 +49,12 @@ def heading(url: str, size: str, capsys: pytest.CaptureFixture[str]) -> str:
         (
             "1KiB",
             "keep the default (inconclusive: no speedup was shown at 1 KiB; up to 41 % is not "
-            "ruled out; minimum detectable effect 33 % (found in 8 of 10 cases))",
+            "ruled out; minimum detectable effect 33 % at 1 KiB (found in 9 of 10 cases))",
         ),
         (
             "100KiB",
             "keep the default (inconclusive: no speedup was shown at 64 KiB; up to 7 % is not "
-            "ruled out; minimum detectable effect 5 % (found in 8 of 10 cases))",
+            "ruled out; minimum detectable effect 5 % at 64 KiB (found in 9 of 10 cases))",
         ),
         ("1MiB", "keep the default (a speedup of 2 % is ruled out at 1 MiB)"),
     ],
@@ -130,7 +130,7 @@ def test_without_a_comparison_the_nearest_size_with_a_limit_counts(
 ) -> None:
     stored(store, compared=False)
     words = "no candidate kept a speedup in fresh runs at 64 KiB; minimum detectable effect 5 % "
-    assert f"{words}(found in 9 of 10 cases)" in heading(url, "40KiB", capsys)
+    assert f"{words}at 64 KiB (found in 9 of 10 cases)" in heading(url, "40KiB", capsys)
 
 
 def test_without_a_conclusion_the_profile_has_the_word(

@@ -26,17 +26,25 @@ FOUND = {SMALL: 0.33, LARGE: 0.05}
 def test_a_range_names_the_sizes_at_which_least_is_known() -> None:
     assert describe_detectability(SIZES, POINTS, 0.02, FOUND) == (
         "no speedup was shown here; up to 41 % at 8 B is not ruled out; "
-        "minimum detectable effect 33 % at 8 B (found in 8 of 10 cases)"
+        "minimum detectable effects up to 33 % at 8 B (each found in 9 of 10 cases)"
     )
-    many = tuple(replace(p, gain=replace(p.gain, pairs=40)) for p in POINTS)
-    assert "(found in 9 of 10 cases)" in describe_detectability(SIZES, many, 0.02, FOUND)
+
+
+def test_sizes_of_which_no_effect_is_known_are_not_among_those_with_one() -> None:
+    noisy = point(1024, 1.1)
+    said = describe_detectability((*SIZES, 1024), (*POINTS, noisy), 0.02, FOUND)
+    assert "effects at 2 of 3 sizes up to 33 % at 8 B (each" in said
+    few = replace(POINTS[0], gain=replace(POINTS[0].gain, pairs=7))
+    assert describe_detectability(SIZES, (few, POINTS[1]), 0.02, FOUND).endswith(
+        "; minimum detectable effect 5 % at 1 MiB (found in 9 of 10 cases)"
+    )
 
 
 @pytest.mark.parametrize(
     ("size", "said"),
     [
-        (SMALL, r"at 8 B; up to 41 % is not ruled out; .* effect 33 % \(found"),
-        (LARGE, r"at 1 MiB; up to 7 % is not ruled out; .* effect 5 % \(found"),
+        (SMALL, r"at 8 B; up to 41 % is not ruled out; .* effect 33 % at 8 B \(found"),
+        (LARGE, r"at 1 MiB; up to 7 % is not ruled out; .* effect 5 % at 1 MiB \(found"),
     ],
 )
 def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
@@ -52,7 +60,7 @@ def test_a_size_has_its_own_numbers(size: int, said: str) -> None:
             (),
             {LARGE: 0.05},
             "no candidate kept a speedup in fresh runs at 1 MiB; "
-            "minimum detectable effect 5 % (found in 9 of 10 cases)",
+            "minimum detectable effect 5 % at 1 MiB (found in 9 of 10 cases)",
         ),
         ((point(LARGE, 1.4, 2),), {}, "too few pairs at 1 MiB to say anything"),
         ((point(LARGE, 1.4, speed="fast"),), {}, "too few pairs at 1 MiB to say anything"),
