@@ -68,6 +68,8 @@ STRENGTH = {
   UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
   SELECT COUNT(DISTINCT SUBSTR(names, LENGTH({_UP_TO_LAST}) + 1)) FROM lists)""",
 }
+#: Conditions on it: the least in each, of which that in pairs is at each of a profile's sizes.
+LEAST = {f"min_{name}": f"{sql} >= :min_{name}" for name, sql in STRENGTH.items()}
 _STRENGTH = f"""
 SELECT p.id, {", ".join(f"COALESCE({sql}, 0) AS {name}" for name, sql in STRENGTH.items())},
        (SELECT COUNT(*) {VERIFIED}) AS verifications,
@@ -160,21 +162,36 @@ def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) 
     return [_whole(found[number], points, with_details) for number, points in evidence.items()]
 
 
-def find_profiles(db: str | None, campaign: str | None = None) -> list[StoredProfile]:
-    """Returns all profiles, or those of a campaign: newest first, then by operation and size."""
+def find_profiles(
+    db: str | None, campaign: str | None = None, **least: int | None
+) -> list[StoredProfile]:
+    """Returns all profiles, or those of a campaign: newest first, then by operation and size.
+
+    Args:
+        least: only those with such a ``Strength``, by the names of ``LEAST``.
+    """
     if is_service(url := database_url(db)):
         from commtune.db import remote
 
-        return remote.find_profiles(url, campaign)
+        return remote.find_profiles(url, campaign, **least)
     with open_for_reading(url) as rows:
-        return _list_profiles(rows, campaign)
+        return _list_profiles(rows, campaign, **least)
 
 
-def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
-    where = "WHERE c.name = :campaign" if campaign is not None else ""
-    given = {} if campaign is None else {"campaign": campaign}
-    stored = rows(f"{PROFILE.format(more='')} {where} {_NEWEST_FIRST}", given)
+def _list_profiles(
+    rows: Rows, campaign: str | None = None, **least: int | None
+) -> list[StoredProfile]:
+    asked = {"campaign": campaign, **least}
+    given = {name: hold_integer(value) for name, value in asked.items() if value is not None}
+    filters = {"campaign": "c.name = :campaign", **LEAST}
+    where = " AND ".join(["TRUE", *(filters[name] for name in given)])
+    stored = rows(f"{PROFILE.format(more='')} WHERE {where} {_NEWEST_FIRST}", given)
     return [StoredProfile(**common_fields(row)) for row in read_rows(stored, "profiles")]
+
+
+def hold_integer(value: Any) -> Any:
+    """Returns a parameter that SQLite takes: it has no larger integers, and refuses them."""
+    return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int) else value
 
 
 def read_evidence(
@@ -233,7 +250,7 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict", "site")
     further = ("bytes_low", "bytes_high", "simulated", "created", "system", "stack")
     known = {name: row[name] for name in (*names, *further)}
-    return {"configuration": Configuration(row["environment"]), **known}
+    return {"configuration": Configuration(row["environment"]), "note": compose_note(row), **known}
 
 
 def compose_note(row: Mapping[str, Any]) -> str:
