@@ -161,8 +161,8 @@ def _describe_ago(moment: float) -> str:
 
 def _describe_speedup(campaign: CampaignSummary, db: str | None) -> str:
     """The best confirmed speedup, with its interval, pairs and share of the nominal bandwidth."""
-    said, share = stored.describe_best_gain(campaign.best), Share.of_best(campaign, db)
-    return f"{said}, {share}" if share else said
+    share = Share.of_best(campaign, db)
+    return stored.describe_best_gain(campaign.best, str(share or ""))
 
 
 class _ExitCode(IntEnum):
