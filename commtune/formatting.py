@@ -80,6 +80,11 @@ def format_ranks(count: int, nodes: int) -> str:
     return f"{count} ranks on {nodes} nodes" if nodes > 1 else format_count(count, "rank")
 
 
+def format_note(of: str, note: str) -> str:
+    """Formats a profile's note, each part in a line; ``of`` names the profile, or is empty."""
+    return f"{of and f'{of}: '}{note}".replace("; ", ";\n  ")
+
+
 def format_count(count: int, what: str) -> str:
     """Formats a count with its noun: ``1 trial``, ``0 trials``."""
     return f"{count} {what}{'' if count == 1 else 's'}"

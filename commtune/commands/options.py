@@ -38,6 +38,18 @@ DbOption = Annotated[
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="don't ask")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
+MinPairsOption = Annotated[
+    int | None, typer.Option(min=1, help="with so many pairs at each size, at least")
+]
+MinDaysOption = Annotated[
+    int | None, typer.Option(min=1, help="confirmed or verified on so many days, at least")
+]
+MinSessionsOption = Annotated[
+    int | None, typer.Option(min=1, help="confirmed or verified in so many sessions, at least")
+]
+MinNodesOption = Annotated[
+    int | None, typer.Option(min=1, help="confirmed or verified on so many nodes, at least")
+]
 BackendOption = Annotated[
     str | None,
     typer.Option(

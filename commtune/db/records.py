@@ -67,6 +67,7 @@ class StoredProfile:
         id: row number, which is never reused for another profile.
         bytes_low, bytes_high: range of sizes, bytes, both ends inclusive.
         system, stack: name of the machine and text of the stack, for messages.
+        note: that of the profile, with what its last verification found other than stated.
         created: seconds since 1970.
         site: the site that measured it; empty for this one.
     """
@@ -86,6 +87,7 @@ class StoredProfile:
     stack: str
     simulated: bool
     created: float
+    note: str = field(default="", kw_only=True)
     site: str = field(default="", kw_only=True)
 
     def is_about(self, workload: model.Workload) -> bool:
@@ -115,7 +117,6 @@ class BestRow(StoredProfile):
     points: tuple[model.PointEvidence, ...]
     level: float
     minimum_gain: float
-    note: str
     conditions: model.Conditions
     simultaneous_level: float | None = None
     workload: Mapping[str, Any] = field(default_factory=dict)
@@ -263,6 +264,7 @@ class BestGain:
     Attributes:
         tuned_s: time of the operation with the profile, seconds.
         estimand: as in ``model.Conditions``.
+        note: as in ``StoredProfile``.
     """
 
     profile: str
@@ -278,6 +280,7 @@ class BestGain:
     ranks: int
     nodes: int
     estimand: str
+    note: str = ""
 
 
 class CampaignState(StrEnum):

@@ -46,9 +46,9 @@ def list_campaigns(url: str) -> list[CampaignSummary]:
     return read_answer(url, lambda: [load_answer(CampaignSummary, one) for one in told])
 
 
-def find_profiles(url: str, campaign: str | None) -> list[StoredProfile]:
+def find_profiles(url: str, campaign: str | None, **least: int | None) -> list[StoredProfile]:
     """Returns the same as ``queries.profiles.find_profiles``."""
-    told = ask_service(url, "/profiles", campaign=campaign)
+    told = ask_service(url, "/profiles", campaign=campaign, **least)
     return read_answer(url, lambda: [load_answer(StoredProfile, one) for one in told])
 
 

@@ -125,7 +125,8 @@ def _module(name: str, file: ModuleFile) -> Format:
     def write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
         named = one_line("commtune profile " + document.profile.name)
         scope = one_line(" ".join(document.scope(guards)))
-        return file.write(Module(named, document.title, scope, lines, document.variables()))
+        note = one_line(document.profile.note)
+        return file.write(Module(named, document.title, scope, lines, document.variables(), note))
 
     load = f"module use FOLDER; module load FILE, for FOLDER/FILE{file.suffix}"
     return Format(name, write, load, lambda _: "module unload FILE", file.unfit, general=True)

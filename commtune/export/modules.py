@@ -19,6 +19,7 @@ class Module:
     Attributes:
         name, title, scope: its name, a title, and what it is for, each in one line.
         lines: the help text.
+        note: what to know about the settings, in one line; may be empty.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Module:
     scope: str
     lines: list[str]
     variables: Mapping[str, str]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def _write_lmod(module: Module) -> str:
         f"whatis({_quoted_lmod('Name: ' + module.name)})",
         f"whatis({_quoted_lmod('Description: ' + module.title)})",
         f"whatis({_quoted_lmod('Scope: ' + module.scope)})",
+        *([f"whatis({_quoted_lmod('Note: ' + module.note)})"] if module.note else []),
         'family("commtune")',
         *(f"pushenv({_quoted_lmod(n)}, {_quoted_lmod(v)})" for n, v in module.variables.items()),
     ]
@@ -93,12 +96,13 @@ if {[llength [info commands pushenv]] && ![info exists ::env(LMOD_VERSION)]} {
 
 def _write_tcl(module: Module) -> str:
     settings = (f"$commtune_set {n} {_quoted_tcl(v)}\n" for n, v in module.variables.items())
+    whatis = filter(None, (module.title, module.scope, module.note))
     helping = "".join(f"    puts stderr {_quoted_tcl(line)}\n" for line in module.lines)
     return (
         "#%Module1.0\n"
         + comment_lines([module.title, _HELP], "#")
         + f"proc ModulesHelp {{ }} {{\n{helping}}}\n"
-        + "".join(f"module-whatis {_quoted_tcl(text)}\n" for text in (module.title, module.scope))
+        + "".join(f"module-whatis {_quoted_tcl(text)}\n" for text in whatis)
         + _CHOOSE
         + "".join(settings)
     )

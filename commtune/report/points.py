@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import log
 from statistics import fmean, median
@@ -15,7 +15,6 @@ from commtune.model import (
     FEWEST_PAIRS,
     Configuration,
     Estimand,
-    Interval,
     Outcome,
     Phase,
     PointEvidence,
@@ -26,7 +25,6 @@ from commtune.systems.nominal.collectives import Nominal
 from commtune.systems.nominal.operations import stored_fabric, stored_nominal
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Cell
-from commtune.tuner.statistics.intervals import estimate_mean_ratio, interval_of_ratio
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.statistics.pairs import pair_by_size
 from commtune.tuner.statistics.tails import Tail, measure_tail
@@ -83,17 +81,7 @@ class SizePoint:
     @cached_property
     def tail(self) -> Tail:
         """The tail of slow runs among its pairs; there must be pairs."""
-        return measure_tail([self._times_s])
-
-    @property
-    def mean_gain(self) -> Interval:
-        """The default's mean time over the candidate's, with a 95 % interval by itself."""
-        found = estimate_mean_ratio(self._times_s)
-        return replace(interval_of_ratio(found, 0.95, len(self.pairs)), ratio=self.tail.mean_ratio)
-
-    @cached_property
-    def _times_s(self) -> list[tuple[float, float]]:
-        return [(pair.default_s, pair.tuned_s) for pair in self.pairs]
+        return measure_tail([[(pair.default_s, pair.tuned_s) for pair in self.pairs]])
 
     @property
     def is_recommended(self) -> bool:

@@ -126,7 +126,7 @@ def _run(db: str, values: _Values) -> Reply:
 
 
 def _profiles(db: str, values: _Values) -> Reply:
-    found = stored.find_profiles(db, values["campaign"])
+    found = stored.find_profiles(db, **values)
     return json_reply([asdict(one) for one in found])
 
 
@@ -231,7 +231,13 @@ QUESTIONS = (
         given.RESULTS,
     ),
     Question("/campaigns/{campaign}/runs/{run}", "A run with the end of its output", _run),
-    Question("/profiles", "Profiles, newest first", _profiles, (given.CAMPAIGN,), schema=_LIST),
+    Question(
+        "/profiles",
+        "Profiles, newest first",
+        _profiles,
+        (given.CAMPAIGN, *given.LEAST),
+        schema=_LIST,
+    ),
     Question("/profiles/{number}", "A profile with all its evidence", _profile),
     Question("/profile", "The same, by its name", _profile, (given.NAME,)),
     Question(

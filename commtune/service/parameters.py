@@ -96,6 +96,13 @@ NAME = text_parameter(
 CAMPAIGN = text_parameter("campaign", "only from this campaign")
 _RANKS = _number_parameter("ranks", "measured with this many ranks", 1)
 _NODES = _number_parameter("nodes", "measured on this many nodes", 1)
+#: The conditions of ``find_profiles``, beside the campaign.
+LEAST = (
+    _number_parameter("min_pairs", "with so many pairs at each size, at least", 1),
+    _number_parameter("min_days", "confirmed or verified on so many days, at least", 1),
+    _number_parameter("min_sessions", "confirmed or verified in so many sessions, at least", 1),
+    _number_parameter("min_nodes", "confirmed or verified on so many nodes, at least", 1),
+)
 #: The conditions of ``find_candidates``.
 FILTERS = (
     _RANKS,
@@ -103,10 +110,7 @@ FILTERS = (
     text_parameter("system", "part of a system's name, or its fingerprint"),
     word_parameter("backend", "what ranks communicated by", list(Backend)),
     CAMPAIGN,
-    _number_parameter("min_pairs", "with so many pairs at each size, at least", 1),
-    _number_parameter("min_days", "confirmed or verified on so many days, at least", 1),
-    _number_parameter("min_sessions", "confirmed or verified in so many sessions, at least", 1),
-    _number_parameter("min_nodes", "confirmed or verified on so many nodes, at least", 1),
+    *LEAST,
 )
 BEST = (
     _operation_parameter(required=True),

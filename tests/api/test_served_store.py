@@ -18,7 +18,7 @@ from stored_campaigns import Made
 from stores import opened_store
 
 import commtune as ct
-from commtune.commands.campaigns import results
+from commtune.commands.campaigns import manage, results
 from commtune.commands.profiles import best, use
 from commtune.db.connection.location import shown_url
 from commtune.db.connection.service import with_token
@@ -118,6 +118,10 @@ def test_commands_print_the_same(
         ),
         lambda db: use.export_command("made-up/allreduce-65536-1048576", "sh", db=db),
         lambda db: results.results_command(["made-up"], db=db),
+        *(
+            lambda db, pairs=pairs: manage.profiles_command("made-up", min_pairs=pairs, db=db)
+            for pairs in (None, 1, 99)
+        ),
     ]
     for command in commands:
         printed = []

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import database_values as given
 import pytest
 from stored_campaigns import Made
 from stores import opened_store
@@ -29,6 +34,8 @@ from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.report import page
 from commtune.report.points import SizePoint
 from commtune.service.rendering import point_rows
+from commtune.tuner.outcome.profiles import _describe_unproven
+from commtune.tuner.statistics.tails import describe_slow_runs, measure_tail
 from commtune.tuner.verification.claims import SizeVerification
 from commtune.tuner.verification.pairwise import Difference
 from commtune.wording import describe_dropped
@@ -122,6 +129,38 @@ def test_what_ablation_dropped_is_said_with_what_it_cost() -> None:
     assert summary._conclusions(Conclusion(ablations=(ablation,))) == [said]
     confirmed = (ConfirmedCandidate(both),)
     assert summary._conclusions(Conclusion(ablations=(ablation,), confirmed=confirmed)) == []
+
+
+def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
+    tail = measure_tail([[(1.1, 1.0)] * 17 + [(1.1, 3.0)] * 3])
+    slow, idle = describe_slow_runs({1024: tail}, (1024,)), _describe_unproven(["A", "B"])
+    assert "--ablate" in idle
+    note, url = f"{slow}; {idle}", f"sqlite:///{tmp_path}/slow.db"
+    profile = given.profile("slow", note=note)
+    with opened_store(url) as store:
+        store.save_profiles(given.begin(store, given.campaign("one")), [profile])
+
+    def printed(command: Callable[..., None], *args: Any, **named: Any) -> str:
+        with suppress(SystemExit):
+            command(*args, **named, db=url)
+        return " ".join(capsys.readouterr().out.split())
+
+    module = partial(printed, use.export_command, "one/slow", allow_unguarded=True)
+    said = {
+        "status": printed(status.status_command),
+        "status --since": printed(status.status_command, since="today"),
+        "profiles": printed(manage.profiles_command),
+        "show": printed(manage.show_command, "one/slow"),
+        "best": printed(best.best_command, "allreduce", "1KiB"),
+        "export": printed(use.export_command, "one/slow", "json"),
+        "lmod": module("lmod").partition("whatis(")[2],
+        "tcl": module("tcl").partition("module-whatis ")[2],
+    }
+    assert [name for name, text in said.items() if note not in text] == []
+    assert [name for name in said if ", see its note" in said[name]] == [*said][:3]
 
 
 def _faster(url: str) -> Profile:

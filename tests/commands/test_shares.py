@@ -52,7 +52,7 @@ def confirmed(
     """A campaign whose surest gain is at 1 MiB in 15 us."""
     campaign_id = given.begin(store, given.campaign(settings=settings))
     given.add_run(store, campaign_id, "r1", header=run_header)
-    store.save_profiles(campaign_id, [given.profile(**profile)])
+    store.save_profiles(campaign_id, [given.profile(note="", **profile)])
 
 
 def said(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, Any]:

@@ -121,7 +121,8 @@ def test_a_profile_stays_withdrawn_when_another_one_changes(store: Store) -> Non
     time.sleep(2e-3)
     store.save_profiles(campaign, [large, replace(small, note="changed")])
     after = {one.name: one for one in given.profiles_of(store)}
-    assert after[large.name] == replace(before, verdict=Verdict.WITHDRAWN)
+    found = f"verified {format_day(gone.ended_at)}: gone; {before.note}"
+    assert after[large.name] == replace(before, verdict=Verdict.WITHDRAWN, note=found)
     assert after["small"].created > before.created
 
 

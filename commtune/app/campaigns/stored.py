@@ -132,13 +132,20 @@ def summary_data(campaign: CampaignSummary, db: str | None) -> dict[str, Any]:
     }
 
 
-def describe_best_gain(best: BestGain | None) -> str:
-    """Formats the best confirmed speedup: ``1.23x to 1.62x (1.41x, 12 pairs) at 64 KiB``."""
+def describe_best_gain(best: BestGain | None, share: str = "") -> str:
+    """Formats the best confirmed speedup: ``1.23x to 1.62x (1.41x, 12 pairs) at 64 KiB``.
+
+    A profile with a note is marked, as slow runs are no part of the speedup.
+
+    Args:
+        share: what follows of its share of the nominal bandwidth.
+    """
     if best is None:
         return "none confirmed"
     speedup = Interval(best.ratio, best.low, best.high, best.pairs)
     said = text.describe_speedup(speedup, best.bytes, best.speed)
-    return f"{said}, of {text.describe_estimand(best.estimand)}" if best.estimand else said
+    of = best.estimand and f"of {text.describe_estimand(best.estimand)}"
+    return ", ".join(filter(None, [said, of, share, best.note and "see its note"]))
 
 
 def sort_jobs(jobs: Iterable[JobRecord]) -> list[JobRecord]:

@@ -9,9 +9,10 @@ import typer
 from commtune import formatting as text
 from commtune import wording
 from commtune.app.campaigns import stored
+from commtune.commands import options as flags
 from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed
 from commtune.errors import DatabaseFault, UserError
-from commtune.model import Workload
+from commtune.model import Verdict, Workload
 from commtune.tuner.outcome.displayed_points import displayed_points
 
 _Name = Annotated[str, typer.Argument(help="name of a campaign")]
@@ -90,14 +91,23 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
 
 def profiles_command(
     campaign: Annotated[str | None, typer.Argument(help="only those of this campaign")] = None,
+    min_pairs: flags.MinPairsOption = None,
+    min_days: flags.MinDaysOption = None,
+    min_sessions: flags.MinSessionsOption = None,
+    min_nodes: flags.MinNodesOption = None,
     db: DbOption = None,
 ) -> None:
     """List stored profiles, newest first."""
-    found = stored.find_profiles(db, campaign)
-    print(_list_profiles(found) if found else "no profiles yet; commtune tune makes them")
+    strength = {"min_pairs": min_pairs, "min_days": min_days}
+    strength |= {"min_sessions": min_sessions, "min_nodes": min_nodes}
+    found = stored.find_profiles(db, campaign, **strength)
+    none = "no such profiles" if any(strength.values()) else "no profiles yet"
+    print(_list_profiles(found) if found else f"{none}; commtune tune makes them")
 
 
 def _list_profiles(profiles: list[stored.StoredProfile]) -> str:
+    # The others' notes say why they are not recommended.
+    noted = [one for one in profiles if one.note and one.verdict == Verdict.FASTER]
     rows = [
         {
             "number": str(one.id),
@@ -106,11 +116,13 @@ def _list_profiles(profiles: list[stored.StoredProfile]) -> str:
             "operation": one.operation,
             "sizes": text.format_sizes(one.bytes_low, one.bytes_high),
             "ranks": text.format_ranks(one.ranks, one.nodes),
-            "verdict": wording.describe_verdict(one.verdict),
+            "verdict": wording.describe_verdict(one.verdict)
+            + (", see its note" if one in noted else ""),
         }
         for one in profiles
     ]
-    return text.format_rows(rows, right="number")
+    notes = [text.format_note(f"{one.campaign}/{one.name}", one.note) for one in noted]
+    return "\n\n".join([text.format_rows(rows, right="number"), *notes])
 
 
 def rename_command(

@@ -60,6 +60,9 @@ def status_command(
         campaign for campaign, is_old in listed if not is_old
     )
     for campaign, is_old in listed:
+        if campaign.best and campaign.best.note:
+            reference = f"{campaign.name}/{campaign.best.profile}"
+            print(f"\n{text.format_note(reference, campaign.best.note)}")
         if said := _jobs(campaign, is_old=is_old, no_accounts=no_accounts):
             print(f"\n{said}")
 
@@ -158,8 +161,8 @@ def _describe_ago(moment: float) -> str:
 
 def _describe_speedup(campaign: CampaignSummary, db: str | None) -> str:
     """The best confirmed speedup, with its interval, pairs and share of the nominal bandwidth."""
-    said, share = stored.describe_best_gain(campaign.best), Share.of_best(campaign, db)
-    return f"{said}, {share}" if share else said
+    share = Share.of_best(campaign, db)
+    return stored.describe_best_gain(campaign.best, str(share or ""))
 
 
 class _ExitCode(IntEnum):
@@ -265,7 +268,9 @@ def _result(one: RecentCampaign, db: str | None) -> str:
         return f"keep the default{more}{withdrawn}"
     count = text.format_count(len(proven), "profile")
     best = f"{campaign.name}/{campaign.best.profile}"
-    return f"{count} faster than the default; {best}: {_describe_speedup(campaign, db)}{withdrawn}"
+    said = f"{count} faster than the default; {best}: {_describe_speedup(campaign, db)}{withdrawn}"
+    note = campaign.best.note
+    return f"{said}\n    {note}" if note else said
 
 
 def _runs(campaigns: Sequence[CampaignSummary]) -> str:

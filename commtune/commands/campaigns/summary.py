@@ -262,13 +262,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
     for profile in report.profiles:
         if profile.note:
             sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
-            note = profile.note.replace("; ", ";\n  ")
-            said.append(note if sizes in note else f"{sizes}: {note}")
-    if any(profile.unproven_variables for profile in report.profiles):
-        said.append(
-            "more time for ablation would show what contributes, and drop the rest: "
-            "budget.ablation in a campaign file, else --ablate"
-        )
+            said.append(text.format_note("" if sizes in profile.note else sizes, profile.note))
     said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
         hurt = [p for p in profile.points if p.is_slower and p.bytes not in profile.sizes]

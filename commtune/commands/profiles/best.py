@@ -27,6 +27,10 @@ from commtune.app.profiles.explained import (
 from commtune.commands.options import (
     DbOption,
     JsonOption,
+    MinDaysOption,
+    MinNodesOption,
+    MinPairsOption,
+    MinSessionsOption,
     bytes_flag,
     called_as,
     database_flag,
@@ -67,18 +71,10 @@ def best_command(
     ] = None,
     backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
     campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
-    min_pairs: Annotated[
-        int | None, typer.Option(min=1, help="with so many pairs at each size, at least")
-    ] = None,
-    min_days: Annotated[
-        int | None, typer.Option(min=1, help="confirmed or verified on so many days, at least")
-    ] = None,
-    min_sessions: Annotated[
-        int | None, typer.Option(min=1, help="confirmed or verified in so many sessions, at least")
-    ] = None,
-    min_nodes: Annotated[
-        int | None, typer.Option(min=1, help="confirmed or verified on so many nodes, at least")
-    ] = None,
+    min_pairs: MinPairsOption = None,
+    min_days: MinDaysOption = None,
+    min_sessions: MinSessionsOption = None,
+    min_nodes: MinNodesOption = None,
     accept: Annotated[
         Literal["proven", "likely"], typer.Option(help="'likely': also a speedup not proven")
     ] = "proven",

@@ -80,14 +80,20 @@ def verify_command(
 def _verification_summary(result: verification.VerificationResult, where: str) -> str:
     """What came of it, for people."""
     found = result.verification
-    so_far = "so far " if found.stopped == "interrupted" else ""
     parts = [
-        f"{result.profile}: {so_far}{wording.format_finding(found.finding)}\n{_basis(result)}",
+        f"{result.profile}: {_finding(found)}\n{_basis(result)}",
         _table(result),
         "\n".join([*_strength(result), *_remarks(found, result.changes)]),
         f"Stored in {where}, campaign {result.campaign}",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _finding(found: verification.Verification) -> str:
+    """What was found; slow runs are no part of the speedup, so it may hold in spite of them."""
+    so_far = "so far " if found.stopped == "interrupted" else ""
+    slow = ", with more slow runs than the default" if found.slow_runs else ""
+    return f"{so_far}{wording.format_finding(found.finding)}{slow}"
 
 
 def _basis(result: verification.VerificationResult) -> str:
@@ -140,6 +146,8 @@ def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list
     if found.lost:
         counts = wording.format_outcomes(found.lost)
         said.append(f"runs were lost; the profile is not blamed: {counts}")
+    if found.slow_runs:
+        said.append(text.format_note("", found.slow_runs))
     if limits := found.speeds.thresholds_s:
         said.append(f"compared within each of {len(limits) + 1} machine states{_moved(found)}")
     if found.finding.name == _ExitCode.UNDECIDED.name and not found.oversubscribed:
@@ -198,6 +206,7 @@ def _verification_data(result: verification.VerificationResult, where: str) -> d
         "lost": found.lost,
         "failure": found.detail,
         "oversubscribed": found.oversubscribed,
+        "slow_runs": found.slow_runs,
         "speed_shares": {"then": found.then, "now": found.now},
         "sizes": [_size_data(size) for size in found.sizes],
         "points": [asdict(point) for point in found.points],

@@ -17,13 +17,12 @@ from commtune.db.connection.reader import read_stored
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     HINTED,
-    LARGEST,
+    LEAST,
     PROFILE,
-    STRENGTH,
     build_point,
     campaign_names,
     common_fields,
-    compose_note,
+    hold_integer,
     read_evidence,
     write_numbers,
 )
@@ -46,7 +45,7 @@ _FILTERS = {
     "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
     "backend": "p.backend = :backend",
     "campaign": "c.name = :campaign",
-    **{f"min_{name}": f"{sql} >= :min_{name}" for name, sql in STRENGTH.items()},
+    **LEAST,
 }
 
 #: The columns that are read of every matching profile, which suffice to choose among them.
@@ -141,7 +140,7 @@ def find_candidates(
     filters = _join_filters(given)
     # A range with too few pairs or days is left out of the answers, but it is no gap.
     of_ranges = _join_filters(name for name in given if not name.startswith("min_"))
-    values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
+    values = {name: hold_integer(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     at = ["p.bytes_low <= :bytes AND p.bytes_high >= :bytes"]
 
@@ -180,7 +179,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     order = "ORDER BY p.created DESC, p.id DESC"
     statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
     found = read_rows(rows(statement, {}), "profiles")
-    evidence = _evidence_for(rows, found, _held(bytes))
+    evidence = _evidence_for(rows, found, hold_integer(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
     # Damage was reported. A part of the evidence gives no answer.
     whole = [row for row in found if row["id"] in evidence and row["campaign_id"] in measured]
@@ -211,11 +210,6 @@ def _evidence_for(
     at_size = read_evidence(rows, inside, size)
     elsewhere = [row["id"] for row in found if not at_size.get(row["id"], row["id"] in inside)]
     return at_size | read_evidence(rows, elsewhere)
-
-
-def _held(value: Any) -> Any:
-    # SQLite has no larger integers, and refuses them as parameters.
-    return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int) else value
 
 
 def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
@@ -252,7 +246,6 @@ def _best_row(
     return BestRow(
         **known,
         **{name: row[name] for name in names},
-        note=compose_note(row, evidence),
         **measured,
         conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,

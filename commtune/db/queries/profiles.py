@@ -19,7 +19,6 @@ from commtune.db.verified import IS_OF_PROFILE, IS_WITHDRAWN, LAST, VERDICT, VER
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.formatting import format_day, list_first
 from commtune.model import (
-    FEW_PAIRS,
     SESSION_APART_S,
     Conditions,
     Configuration,
@@ -32,8 +31,6 @@ from commtune.model import (
 )
 from commtune.model.effects import VariableEffect
 from commtune.model.profile import RangeBoundary
-from commtune.tuner.outcome.detectability import leave_out_power
-from commtune.tuner.statistics.machine_states import ALL
 
 HINTED = 6
 #: The largest integer of SQLite.
@@ -71,6 +68,8 @@ STRENGTH = {
   UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
   SELECT COUNT(DISTINCT SUBSTR(names, LENGTH({_UP_TO_LAST}) + 1)) FROM lists)""",
 }
+#: Conditions on it: the least in each, of which that in pairs is at each of a profile's sizes.
+LEAST = {f"min_{name}": f"{sql} >= :min_{name}" for name, sql in STRENGTH.items()}
 _STRENGTH = f"""
 SELECT p.id, {", ".join(f"COALESCE({sql}, 0) AS {name}" for name, sql in STRENGTH.items())},
        (SELECT COUNT(*) {VERIFIED}) AS verifications,
@@ -163,21 +162,36 @@ def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) 
     return [_whole(found[number], points, with_details) for number, points in evidence.items()]
 
 
-def find_profiles(db: str | None, campaign: str | None = None) -> list[StoredProfile]:
-    """Returns all profiles, or those of a campaign: newest first, then by operation and size."""
+def find_profiles(
+    db: str | None, campaign: str | None = None, **least: int | None
+) -> list[StoredProfile]:
+    """Returns all profiles, or those of a campaign: newest first, then by operation and size.
+
+    Args:
+        least: only those with such a ``Strength``, by the names of ``LEAST``.
+    """
     if is_service(url := database_url(db)):
         from commtune.db import remote
 
-        return remote.find_profiles(url, campaign)
+        return remote.find_profiles(url, campaign, **least)
     with open_for_reading(url) as rows:
-        return _list_profiles(rows, campaign)
+        return _list_profiles(rows, campaign, **least)
 
 
-def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
-    where = "WHERE c.name = :campaign" if campaign is not None else ""
-    given = {} if campaign is None else {"campaign": campaign}
-    stored = rows(f"{PROFILE.format(more='')} {where} {_NEWEST_FIRST}", given)
+def _list_profiles(
+    rows: Rows, campaign: str | None = None, **least: int | None
+) -> list[StoredProfile]:
+    asked = {"campaign": campaign, **least}
+    given = {name: hold_integer(value) for name, value in asked.items() if value is not None}
+    filters = {"campaign": "c.name = :campaign", **LEAST}
+    where = " AND ".join(["TRUE", *(filters[name] for name in given)])
+    stored = rows(f"{PROFILE.format(more='')} WHERE {where} {_NEWEST_FIRST}", given)
     return [StoredProfile(**common_fields(row)) for row in read_rows(stored, "profiles")]
+
+
+def hold_integer(value: Any) -> Any:
+    """Returns a parameter that SQLite takes: it has no larger integers, and refuses them."""
+    return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int) else value
 
 
 def read_evidence(
@@ -236,19 +250,18 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict", "site")
     further = ("bytes_low", "bytes_high", "simulated", "created", "system", "stack")
     known = {name: row[name] for name in (*names, *further)}
-    return {"configuration": Configuration(row["environment"]), **known}
+    return {"configuration": Configuration(row["environment"]), "note": compose_note(row), **known}
 
 
-def compose_note(row: Mapping[str, Any], evidence: Iterable[Mapping[str, Any]]) -> str:
+def compose_note(row: Mapping[str, Any]) -> str:
     """Returns the note of a profile, with what its last verification found other than stated.
 
     That a speedup holds which was not proven is more than was stated.
     """
-    few = {p["bytes"] for p in evidence if p["speed"] == ALL and p["pairs"] < FEW_PAIRS}
-    finding, note = row["last_finding"], leave_out_power(row["note"], few)
+    finding, note = row["last_finding"], row["note"]
     expected = (None,) if row["verdict"] == Verdict.LIKELY else (None, VerificationVerdict.HOLDS)
     if finding in expected:
-        return note
+        return str(note)
     found = f"verified {format_day(row['last_verified'])}: {finding}"
     return "; ".join(filter(None, [found, note]))
 
@@ -305,7 +318,7 @@ def _whole(
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "simulated")},
-        note=compose_note(row, evidence),
+        note=compose_note(row),
         configuration=Configuration(row["environment"]),
         verdict=Verdict(row["verdict"]),
         points=tuple(build_point(point) for point in evidence if not point["is_guard"]),

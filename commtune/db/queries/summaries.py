@@ -14,9 +14,10 @@ from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
 from commtune.db.lock_owner import living_holders
+from commtune.db.queries.profiles import compose_note
 from commtune.db.records import BestGain, CampaignSummary
 from commtune.db.shapes import RunState
-from commtune.db.verified import IS_WITHDRAWN
+from commtune.db.verified import IS_WITHDRAWN, LAST
 from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -49,7 +50,9 @@ _OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' AND {wanted} ORDER BY pre
 #: As in ``best``: a single machine state counts only without evidence over all of them.
 _IS_OVERALL = f"{{0}}.speed = '{ALL}' AND {{0}}.pairs >= {FEWEST_PAIRS} AND NOT {{0}}.is_guard"
 _GAINS = f"""
-SELECT * FROM (
+SELECT ranked.*, p.verdict, p.note, {LAST.format("finding")} AS last_finding,
+       {LAST.format("ended_at")} AS last_verified
+FROM (
   SELECT p.campaign_id, p.name AS profile, p.conditions, p.backend, p.ranks, p.nodes,
          x.profile_id, x.operation, x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs,
          ROW_NUMBER() OVER (PARTITION BY p.campaign_id ORDER BY x.low DESC) AS place
@@ -60,7 +63,7 @@ SELECT * FROM (
     AND ({_IS_OVERALL.format("x")} OR NOT EXISTS (
       SELECT 1 FROM profile_points o WHERE o.profile_id = x.profile_id AND o.bytes = x.bytes
         AND {_IS_OVERALL.format("o")}))
-) ranked WHERE {{is_best}}
+) ranked JOIN profiles p ON p.id = ranked.profile_id WHERE {{is_best}}
 """
 
 
@@ -145,11 +148,13 @@ def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
         found = read_rows(stored, "profile_points", "profile_id")
         if len(found) == len(stored):  # otherwise all are read for the best undamaged one
             break
-    names = [field.name for field in fields(BestGain)]
+    made = ("estimand", "note")
+    names = [field.name for field in fields(BestGain) if field.name not in made]
     return {
         row["campaign_id"]: BestGain(
-            **{name: row[name] for name in names if name != "estimand"},
+            **{name: row[name] for name in names},
             estimand=row["conditions"].get("estimand", ""),
+            note=compose_note(row),
         )
         for row in sorted(found, key=lambda row: -row["place"])
     }

@@ -5,8 +5,7 @@ Imports nothing slow: fast commands need it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from commtune import formatting
 from commtune.model import FEW_PAIRS, PointEvidence
@@ -98,13 +97,6 @@ def _describe_power(
     of = f" at {len(here)} of {len(sizes)} sizes" if len(here) < len(sizes) else ""
     # The largest of several is too large by chance, and the smallest too small (docs/method.md).
     return f"minimum detectable effects{of} up to {most} (each found in 9 of 10 cases)"
-
-
-def leave_out_power(note: str, sizes: Iterable[int]) -> str:
-    """Leaves out of a stored note what an older version stated for sizes (bytes) of few pairs."""
-    for size in map(formatting.format_size, sizes):
-        note = re.sub(rf"; minimum detectable effect \S+ %( at {size})? \([^)]*\)", "", note)
-    return note
 
 
 def _has_few_pairs(point: PointEvidence | None) -> bool:

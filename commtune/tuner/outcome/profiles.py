@@ -39,7 +39,7 @@ from commtune.tuner.statistics.intervals import (
     t_quantile,
 )
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.tuner.statistics.tails import SLOW, FailedLaunches, Tail
+from commtune.tuner.statistics.tails import FailedLaunches, describe_slow_runs
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,14 @@ class ProfileMaker:
         )
         if configuration.is_default:
             return made
-        unproven = ", ".join(made.unproven_variables)
-        contribution = f"not shown to contribute: {unproven}" if unproven else ""
         compared = comparison[configuration]
-        slow = _describe_slow_runs(compared.tails, part.sizes)
+        slow = describe_slow_runs(compared.tails, part.sizes)
         mean = _describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
         failed = _describe_failures(compared.failures)
         suspect = _describe_suspect_speedups(points, part.sizes)
         slower = _describe_slower_medians(compared.median_ratios, part.sizes)
-        said = (suspect, mean, slower, failed, slow, contribution)
+        unproven = _describe_unproven(made.unproven_variables)
+        said = (suspect, mean, slower, failed, slow, unproven)
         return replace(made, note="; ".join(filter(None, said)))
 
 
@@ -244,23 +243,10 @@ def _describe_slower_medians(medians: Mapping[int, float], sizes: Collection[int
     return f"medians are longer at {at}: {worst}"
 
 
-def _describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:
-    """Describes the slow runs at the worst size; empty if no size has more than the default.
-
-    Args:
-        tails: by size in bytes.
-        sizes: bytes.
-    """
-    heavier = {size: tail for size, tail in tails.items() if size in sizes and tail.is_heavier}
-    if not heavier:
-        return ""
-    size, tail = min(heavier.items(), key=lambda item: item[1].mean_ratio)
-    return (
-        f"more slow runs than with the default at {', '.join(map(format_size, sorted(heavier)))}; "
-        f"at {format_size(size)}, {tail.slow} of {tail.pairs} took over {SLOW} times the median "
-        f"(default: {tail.default_slow}), on average it is {tail.mean_ratio:.2f}x as fast as "
-        f"the default, and its slowest runs (95th percentile) {tail.p95_ratio:.2f}x"
-    )
+def _describe_unproven(names: Sequence[str]) -> str:
+    """Names the variables not shown to contribute, and what would tell; empty without any."""
+    told = "more time for ablation would tell, and drop the rest: budget.ablation, or --ablate"
+    return f"not shown to contribute: {', '.join(names)} ({told})" if names else ""
 
 
 def _describe_unmet_runs(points: Sequence[PointEvidence]) -> str:

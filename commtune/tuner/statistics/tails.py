@@ -6,12 +6,15 @@ faster in most runs, and in some far slower or failing, counts as faster.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil, comb
-from statistics import fmean, median
+from statistics import median
 
-from commtune.model import FEW_PAIRS
+from commtune.formatting import format_size, format_speedup
+from commtune.model import FEW_PAIRS, Interval
+from commtune.tuner.statistics.intervals import estimate_mean_ratio, interval_of_ratio
 
 #: A run is slow if it took more than this many times the median of its configuration.
 SLOW = 1.5
@@ -31,14 +34,15 @@ class Tail:
 
     Attributes:
         slow, default_slow: numbers of slow runs.
-        mean_ratio, p95_ratio: mean time, and 95th percentile, of the default over that of the
-            candidate; both over all runs, slow or not, whatever the machine state.
+        mean, p95_ratio: mean time, and 95th percentile, of the default over that of the
+            candidate; both over all runs, slow or not, whatever the machine state. The interval
+            of the mean is a 95 % one by itself, as far as these pairs met slow runs.
     """
 
     pairs: int
     slow: int
     default_slow: int
-    mean_ratio: float
+    mean: Interval
     p95_ratio: float
 
     @property
@@ -75,8 +79,27 @@ def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
         len(candidates_s),
         sum(_slow_runs(of) for _, of in states),
         sum(_slow_runs(of) for of, _ in states),
-        fmean(defaults_s) / fmean(candidates_s),
+        interval_of_ratio(estimate_mean_ratio([*chain(*strata)]), 0.95, len(candidates_s)),
         _p95(defaults_s) / _p95(candidates_s),
+    )
+
+
+def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:
+    """Describes the slow runs at the worst size; empty if no size has more than the default.
+
+    Args:
+        tails: by size in bytes.
+        sizes: bytes.
+    """
+    heavier = {size: tail for size, tail in tails.items() if size in sizes and tail.is_heavier}
+    if not heavier:
+        return ""
+    size, tail = min(heavier.items(), key=lambda item: item[1].mean.ratio)
+    return (
+        f"more slow runs than with the default at {', '.join(map(format_size, sorted(heavier)))}; "
+        f"at {format_size(size)}, {tail.slow} of {tail.pairs} took over {SLOW} times the median "
+        f"(default: {tail.default_slow}); speedup of mean times {format_speedup(tail.mean)}, "
+        f"95 % CI by itself, and of the slowest runs (95th percentile) {tail.p95_ratio:.2f}x"
     )
 
 

@@ -34,6 +34,7 @@ from commtune.tuner.statistics.blocks import (
 )
 from commtune.tuner.statistics.evidence import Evidence, never_works
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
+from commtune.tuner.statistics.tails import describe_slow_runs
 from commtune.tuner.verification import claims
 
 #: The phases whose runs a campaign made before its profiles.
@@ -57,6 +58,7 @@ class Verification:
         then, now: share of the measurements in each machine state, in the campaign's confirmation
             and now; empty without canaries.
         oversubscribed: whether there were more ranks than cores, so that times mean nothing.
+        slow_runs: more slow runs than with the default, in words; empty if there are none.
     """
 
     finding: VerificationVerdict
@@ -74,6 +76,7 @@ class Verification:
     then: Mapping[str, float]
     now: Mapping[str, float]
     oversubscribed: bool
+    slow_runs: str
 
     @property
     def has_result(self) -> bool:
@@ -253,6 +256,7 @@ class VerifyPhase:
             then=_shares(self._known.canaries(Phase.CONFIRM), speeds),
             now=_shares(Evidence.of_runs(self._fresh()).canaries(Phase.VERIFY), speeds),
             oversubscribed=oversubscribed,
+            slow_runs=describe_slow_runs(compared.tails, self._claim.sizes),
         )
 
 

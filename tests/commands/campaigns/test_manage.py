@@ -13,7 +13,7 @@ from commtune.commands.campaigns import manage
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, UnknownName, UserError
-from commtune.model import JobStage, Outcome
+from commtune.model import JobStage, Outcome, Verdict
 
 
 @pytest.fixture
@@ -44,27 +44,41 @@ def test_a_campaign_and_a_profile_are_described(
     for name, value in given.TUNED.items():
         assert f"  {name}={value}" in said
     assert "CI each" in said
-    manage.profiles_command(None, url)
+    manage.profiles_command(db=url)
     said = capsys.readouterr().out
     assert "shm/all-sizes" in said and "other/all-sizes" in said
     with pytest.raises(UnknownName):
         manage.show_command("nothing", url)
 
 
-@pytest.mark.parametrize("at", ["", " at 64 KiB"])
-def test_what_an_older_version_said_few_pairs_would_find_is_not_shown(
-    store: Store, url: str, capsys: pytest.CaptureFixture[str], at: str
+def test_the_list_has_the_notes_of_what_is_recommended(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    note = "up to 50 % is not ruled out; minimum detectable effect 40 %{} (found in 9 of 10 cases)"
-    point = replace(given.profile().points[0], bytes=65536, speed="all")
-    for pairs in (9, 20):
-        points = (replace(point, gain=replace(point.gain, pairs=pairs)),)
-        one = given.profile(f"of-{pairs}", note=note.format(at), points=points, guards=())
-        store.save_profiles(store.open_campaign(given.campaign(f"of-{pairs}")).id, [one])
-        manage.show_command(f"of-{pairs}/of-{pairs}", url)
-    few, many = capsys.readouterr().out.split("of-20/of-20")
-    assert "up to 50 % is not ruled out\n" in few
-    assert note.format(at) in many
+    slow = "more slow runs than with the default at 8 B; at 8 B, 4 of 20 took over 1.5 times"
+    noted = given.profile("noted", note=slow)
+    kept = given.profile("kept", verdict=Verdict.UNDECIDED, note="up to 41% at 1 KiB")
+    store.save_profiles(given.begin(store, given.campaign("slow")), [noted, kept])
+    manage.profiles_command("slow", db=url)
+    rows, notes = capsys.readouterr().out.split("\n\n")
+    assert [row.split("1 KiB to 1 MiB  2 ranks  ")[1] for row in rows.splitlines()[1:]] == [
+        "faster, see its note",
+        "inconclusive",
+    ]
+    assert notes == f"slow/noted: {slow}\n".replace("; ", ";\n  ")
+
+
+def test_the_list_may_have_only_what_rests_on_enough(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    point = given.point(1024, "all")
+    few = given.profile("few", points=(replace(point, gain=replace(point.gain, pairs=7)),))
+    many = given.profile("many", points=(replace(point, gain=replace(point.gain, pairs=8)),))
+    store.save_profiles(given.begin(store, given.campaign("pairs")), [few, many])
+    manage.profiles_command("pairs", min_pairs=8, db=url)
+    said = capsys.readouterr().out
+    assert "pairs/many" in said and "pairs/few" not in said
+    manage.profiles_command("pairs", min_pairs=10**30, min_sessions=1, min_nodes=1, db=url)
+    assert capsys.readouterr().out == "no such profiles; commtune tune makes them\n"
 
 
 def test_a_campaign_is_renamed(store: Store, url: str) -> None:

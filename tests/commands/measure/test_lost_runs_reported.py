@@ -27,6 +27,7 @@ def verification(**changes: Any) -> Verification:
         "blocks": 9,
         "planned": 9, "stopped": "clear", "failures": {}, "lost": {}, "detail": "", "run_s": 1.0,
         "speeds": MachineStates(()), "then": {}, "now": {}, "oversubscribed": False,
+        "slow_runs": "",
     }  # fmt: skip
     return Verification(**{**nothing, **changes})
 
@@ -59,3 +60,11 @@ def test_failures_stand_beside_it() -> None:
     lost, crashed = compare._remarks(failed)
     assert lost.endswith("1 cancelled")
     assert crashed == "B failed in 2 of 9 runs (2 crashed): signal 11"
+
+
+def test_slow_runs_stand_beside_what_was_found() -> None:
+    slow = "more slow runs than with the default at 8 B; at 8 B, 4 of 20 took over 1.5 times"
+    found = verification(slow_runs=slow)
+    assert verify._finding(verification()) == "holds"
+    assert verify._finding(found) == "holds, with more slow runs than the default"
+    assert of_profile(found) == [slow.replace("; ", ";\n  ")]

@@ -28,7 +28,9 @@ _FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?$')
 _VARYING = re.compile(r"\b[0-9a-f]{16}\b|\d[\d.,:]*(?: (?:us|ms|s|min|h)\b)?")
 #: Said on a busy machine only.
 _OF_BUSY_MACHINES = re.compile(
-    r"^(?:.* of it controller overhead|background load .*|.*more slow runs than .*)\n", re.M
+    r"^(?:.* of it controller overhead|background load .*"
+    r"|.*more slow runs than with .*(?:\n  (?:at|speedup of) .*)*)\n",
+    re.M,
 )
 #: ``verify`` may be kept from its answer by a busy machine; it must never say the contrary.
 _CODES = {"commtune verify": {0, 10, 13}}

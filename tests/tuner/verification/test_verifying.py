@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -126,6 +128,19 @@ def test_what_became_of_a_gain_is_found(
     verification = laboratory.becomes(truth, noise=0.02).verify(40.0)
     assert verification.finding is finding, verification.sizes
     assert verification.blocks <= 100  # of 0.4 s each
+
+
+def test_a_gain_that_holds_with_slow_runs_says_so(laboratory: Laboratory) -> None:
+    turns, usual = itertools.cycle([1] * 15 + [10] * len(SIZES)), gains(1, 1.3, 1.3)
+
+    def truth(configuration: Configuration, size: int) -> float:
+        return usual(configuration, size) * (next(turns) if configuration == TUNED else 1)
+
+    assert laboratory.verify(10.0).slow_runs == ""
+    verification = laboratory.becomes(truth, noise=0.02).verify(40.0)
+    assert verification.finding is VerificationVerdict.HOLDS
+    said = r"more slow runs than with the default at .*; at .*, \d+ of \d+ took over 1.5 times"
+    assert re.match(said, verification.slow_runs)
 
 
 def test_past_verifications_are_read_from_their_runs(
