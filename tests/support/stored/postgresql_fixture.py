@@ -111,13 +111,15 @@ def postgresql_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
                 known.write_text(str(server.socket))
             fcntl.flock(users, fcntl.LOCK_SH)
         yield server.socket
+        fcntl.flock(users, fcntl.LOCK_UN)
         with _locked(folder / "postgresql.lock") as known:
             try:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return  # another worker uses it, and ends it
-            known.write_text("")
-            server.remove()
+            if known.read_text():
+                known.write_text("")
+                server.remove()
 
 
 @contextmanager
