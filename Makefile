@@ -33,7 +33,7 @@ help:
 	@echo "make docs   build the documentation, links checked"
 	@echo "make audit  ask PyPI for known vulnerabilities of what make tune installs"
 	@echo "make sbom   write a software bill of materials of it, build/commtune.cdx.json"
-	@echo "make mutants  count what tests notice of small errors (an hour; MUTANTS_ARGS=\"--count 30 db\")"
+	@echo "make mutants  count what tests notice of small errors (hours; MUTANTS_ARGS=\"--count 30 db\")"
 	@echo "make slurm-demo  start a Slurm of three nodes on this machine, to try commtune on"
 
 tune: $(VENV)/installed $(MPIS)/$(MPI).installed

@@ -59,7 +59,7 @@ class Configuration(Mapping[str, str]):
         return len(self._values)
 
     def items(self) -> ItemsView[str, str]:
-        # The one of Mapping looks up each value by a call.
+        # Mapping's own looks up each value by a call.
         return self._values.items()
 
     def __contains__(self, name: object) -> bool:

@@ -248,10 +248,7 @@ class Space:
         return kept if is_legal else None
 
     def connected_to(self, name: str) -> list[str]:
-        """Lists the parameters by which unsetting one of them, if legal, changes others or not.
-
-        That one is among them.
-        """
+        """Lists the parameters that decide what is unset along with this one; it is among them."""
         changed, read = {name}, {name}
         for parameter in self.parameters:
             named = {n for clause in parameter.when for n in clause.allowed}

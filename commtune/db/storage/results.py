@@ -1,7 +1,4 @@
-"""Stores a campaign's blocks, executions, decisions, conclusions, profiles and verifications.
-
-Also reads the origins of its trials.
-"""
+"""Stores a campaign's blocks, executions, decisions, conclusions, profiles and verifications."""
 
 from __future__ import annotations
 

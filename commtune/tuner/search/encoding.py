@@ -66,10 +66,6 @@ class Encoding:
         self._seen.setdefault(found, row)
         return found
 
-    def assignment(self, configuration: Configuration) -> dict[str, Value]:
-        """Returns the values of all parameters, as ``Space.assignment`` but from the cache."""
-        return self.decode(self.row(configuration))
-
     def assignment_of(self, row: Iterable[int]) -> dict[str, Value]:
         """Decodes a row; parameters that can't be active there are unset."""
         return self.space.consistent(self.decode(row))

@@ -11,7 +11,7 @@ from commtune.tuner.search.encoding import Encoding
 
 @dataclass(frozen=True)
 class _Step:
-    """The unsetting of one parameter.
+    """How one idle parameter is dropped.
 
     Attributes:
         name, place: of the parameter, the place in rows.
@@ -51,7 +51,7 @@ class Reduction:
         return found
 
     def _drop_idle(self, row: tuple[int, ...]) -> tuple[int, ...]:
-        """Unsets one after the other what is legal to unset and takes no other with it."""
+        """Unsets idle parameters in turn, where that is legal and unsets no other parameter."""
         left = [*row]
         for step in self._steps:
             if not left[step.place]:
@@ -64,7 +64,7 @@ class Reduction:
         return tuple(left)
 
     def _find_unset(self, name: str, row: Sequence[int]) -> list[int]:
-        """Finds the places in a row that are unset with a parameter; none if that is no use."""
+        """Finds the places that are unset along with a parameter; none if it can't be dropped."""
         lacking = self._encoding.space.unset_parameters(self._encoding.decode(row), [name])
         if lacking is None:
             return []
