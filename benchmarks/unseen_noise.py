@@ -1,11 +1,12 @@
-"""Four noise models from the literature.
+"""Six noise models from the literature.
 
 They were written before their authors had read any of the package's statistics: the models in
 simulated.py might have been chosen to pass. The constants come from the papers named below or from
 the reckoning beside them, not from trying which ones pass. Since ``Interruptions`` and
 ``Congestion`` were written, some choices were made with their results in view; which, says
-docs/method.md. Times are in seconds; the slowdown of a run is a factor of its time on an idle
-machine.
+docs/method.md. ``HashCollisions`` and ``LossTimeouts`` came last; their author knew neither the
+code of the package nor any earlier result. Times are in seconds; the slowdown of a run is a factor
+of its time on an idle machine.
 """
 
 from __future__ import annotations
@@ -206,3 +207,118 @@ class ThermalCap:
         self._calls += 1
         factor = 1 - share + share / clock.min()
         return float(factor * math.exp(self.random.normal(0, 0.01)))
+
+
+#: The sizes themselves, in bytes.
+_BYTES = 2.0 ** np.array([3, 6, 10, 13, 16, 18, 20, 22])
+
+
+@dataclass
+class HashCollisions:
+    """Links that a launch gets: switches hash a connection, with its port, to one of the uplinks.
+
+    16 nodes with 100 Gbit/s, four on each of four leaf switches with eight uplinks; ranks go round
+    the leaves. Flows share a link equally, and the slowest one sets the pace.
+
+    - 64 KiB to 4 MiB: a ring, all of whose 16 flows use uplinks. 30 steps of 5 us (assumed) and
+      15/8 of the message at 12.5 GB/s: 6, 21, 51 and 81 % of the time follow the bandwidth.
+    - Up to 8 KiB: recursive doubling on connections of its own, four steps of 5 us. Two flows of
+      others fill a link, and 100 KB queue up there (assumed): 8 us more on 20 us.
+
+    A link has 0.25 flows of others on average (assumed). They last for 25 s: half of the bytes are
+    in flows no longer than that (Kandula et al., The Nature of Datacenter Traffic, IMC 2009). Al-
+    Fares et al.: Hedera (NSDI 2010); Hoefler, Schneider, Lumsdaine: Multistage Switches Are Not
+    Crossbars (CLUSTER 2008), who get 55 to 60 % of the bandwidth with fixed routes; Geoffray,
+    Hoefler: Adaptive Routing Strategies (HOTI 2008): 38 % on 512 nodes; Gangidi et al.: RDMA over
+    Ethernet for Distributed AI Training at Meta Scale (SIGCOMM 2024).
+    """
+
+    random: np.random.Generator
+    _calls: int = field(default=0, init=False)
+    _at: float = field(default=-math.inf, init=False)
+
+    def __post_init__(self) -> None:
+        self._others = np.zeros((2, 4, 8), dtype=int)
+        transfer = 15 / 8 * _BYTES[4:] / 12.5e9
+        self._share = transfer / (30 * 5e-6 + transfer)
+
+    def slowdown(self, start: float, duration: float) -> float:
+        """Of the next size of a run; ``start`` never decreases."""
+        del duration
+        if self._calls % _SIZES == 0:
+            self._launch(start)
+        factor = self._factors[self._calls % _SIZES] * math.exp(self.random.normal(0, 0.01))
+        self._calls += 1
+        return float(factor)
+
+    def _launch(self, start: float) -> None:
+        """Renews some flows of others, on uplinks and downlinks, and draws the uplinks."""
+        kept = self.random.random(self._others.shape) < math.exp((self._at - start) / 25)
+        self._others = np.where(kept, self._others, self.random.poisson(0.25, kept.shape))
+        self._at = start
+        others = self._others.max(axis=0)
+        doubling, ring = (
+            (self.random.integers(8, size=(4, 4, 1)) == np.arange(8)).sum(axis=1) for _ in range(2)
+        )
+        queue = 0.4 * float((others[doubling > 0] >= 2).any())
+        load = (ring + others)[ring > 0].max()
+        self._factors = np.array([1 + queue] * 4 + list(1 + self._share * (load - 1)))
+
+
+@dataclass
+class LossTimeouts:
+    """Busy spells of a shared network, in which packets get lost and TCP waits for its timer.
+
+    Four leaders with 10 Gbit/s, two steps of 50 us (assumed) with four messages each: 16 links.
+    Of 150 links, 665 spells a day last for over 10 s; 90 % last for up to 2 s, the longest for 382
+    s (Kandula et al., IMC 2009). A power law of exponent 1.2 (Willinger et al., Self-Similarity
+    Through High-Variability, ToN 1997) from 0.29 s fits: 1.5 % last for over 10 s, their mean is
+    1.3 s. 16 links see 71 such a day, so there is a spell every 17.5 s, 16 s after the last one;
+    1 % of the time it is on the two links of a message. It loses 1e-5 of its packets (Guo et al.,
+    Pingmesh, SIGCOMM 2015: 1e-5 to 1e-4), so 1e-3 in a spell.
+
+    A lost packet that was alone costs 200 ms, the minimum of Linux; one of the last three of a
+    message costs 8 ms by a loss probe (RFC 8985; two ticks of 250 Hz). Earlier ones are repaired
+    at once, but at 1e-3 and 100 us TCP gets 4.5 of 10 Gbit/s (Mathis et al., CCR 1997): one of two
+    transfers takes 2.2 times as long. 10 % of repeats are lost, too (assumed); timers double.
+    Vasudevan et al.: Safe and Effective Fine-grained TCP Retransmissions (SIGCOMM 2009).
+    """
+
+    random: np.random.Generator
+    _calls: int = field(default=0, init=False)
+    _busy: bool = field(default=False, init=False)
+    _until: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        transfer = 2 * _BYTES * 8 / 1e10
+        busy = 100e-6 + (1 + 2.2) / 2 * transfer
+        self._pace = (100e-6 + transfer) / busy
+        exposed = np.minimum(np.ceil(_BYTES / 1460), 3)
+        self._losses = 1e-3 * exposed / busy
+        self._wait = np.where(exposed == 1, 0.2, 0.008)
+
+    def slowdown(self, start: float, duration: float) -> float:
+        """Of the next size of a run; ``start`` never decreases."""
+        size = self._calls % _SIZES
+        if self._calls == 0:
+            self._until = start + self.random.exponential(16)
+        self._calls += 1
+        now, left = start, duration
+        while left > 1e-9:
+            while self._until <= now:
+                self._busy = not self._busy
+                self._until += self._spell() if self._busy else self.random.exponential(16)
+            pace = self._pace[size] if self._busy else 1.0
+            step = min(left / pace, self._until - now)
+            loss = self.random.exponential(1 / self._losses[size]) if self._busy else math.inf
+            now += min(step, loss)
+            left -= min(step, loss) * pace
+            if loss < step:
+                repeats = int(self.random.geometric(0.9)) - 1
+                now += self._wait[size] + 0.2 * (2**repeats - 1)
+        return float((now - start) / duration * math.exp(self.random.normal(0, 0.01)))
+
+    def _spell(self) -> float:
+        """A truncated Pareto, by its inverse distribution function."""
+        tail = (0.29 / 382) ** 1.2
+        return 0.29 * math.pow(1 - self.random.random() * (1 - tail), -1 / 1.2)
