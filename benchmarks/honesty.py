@@ -24,6 +24,7 @@ import math
 import multiprocessing
 import os
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -42,7 +43,14 @@ import numpy as np
 import simulated
 from honesty_table import Result, notes, table
 from simulated import SimulatedBenchmark
-from unseen_noise import Congestion, Interruptions, PhysicalPages, ThermalCap
+from unseen_noise import (
+    Congestion,
+    HashCollisions,
+    Interruptions,
+    LossTimeouts,
+    PhysicalPages,
+    ThermalCap,
+)
 
 from commtune.campaign.plan import Budget
 from commtune.model import (
@@ -94,6 +102,8 @@ UNSEEN = {
     "congestion": Congestion,
     "physical-pages": PhysicalPages,
     "thermal-cap": ThermalCap,
+    "hash-collisions": HashCollisions,
+    "loss-timeouts": LossTimeouts,
 }
 #: What has the planted gain.
 WITH_GAIN = Configuration({"V3": "2"})
@@ -151,7 +161,19 @@ def run(case: Case) -> Result:
             powered=len(stated) * _CONFIRMATIONS,
             powered_found=sum(map(len, shown)),
         )
-    return replace(result, oracle=oracle, seconds=round(time.process_time() - started, 2))
+    seconds = round(time.process_time() - started, 2)
+    return replace(result, oracle=oracle, seconds=seconds, commit=_commit())
+
+
+@cache
+def _commit() -> str:
+    """Of the code that runs; empty outside of a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return found.stdout.strip()
 
 
 def _shown(

@@ -66,6 +66,8 @@ class Result:
     #: Sizes of fresh confirmations: with a minimum detectable effect, and those that find it.
     powered: int = 0
     powered_found: int = 0
+    #: Of the code that ran; empty where it wasn't recorded.
+    commit: str = ""
 
 
 @dataclass(frozen=True)

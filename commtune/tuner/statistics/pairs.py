@@ -28,7 +28,7 @@ from commtune.tuner.statistics.rounding import rounding_error, smallest_step, st
 
 #: Numbers of pairs, too few to trim, of which one outlier is clipped; and at how many median
 #: absolute deviations from the median: 5 standard deviations of normal noise.
-_CLIPPED_PAIRS, _CLIPPED_AT = range(7, 10), 5 * 1.4826
+_CLIPPED_PAIRS, _CLIPPED_AT = range(7, 12), 5 * 1.4826
 #: The key of a run in its block: its configuration, or the arm of a comparison.
 _Side = TypeVar("_Side")
 
@@ -87,7 +87,7 @@ class Pairs:
 
 
 def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
-    """Returns log ratios; of 7 to 9 pairs, that of a disturbed run is clipped if it is an outlier.
+    """Returns log ratios; of 7 to 11 pairs, that of a disturbed run is clipped if it is an outlier.
 
     A run is disturbed if it is the only one of its side that is too slow for either side. Several
     may be a mode of the machine, and so may a run that is slow on its own side only. A block that
