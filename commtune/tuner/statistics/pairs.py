@@ -87,7 +87,7 @@ class Pairs:
 
 
 def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
-    """Returns log ratios; of 7 to 11 pairs, that of a disturbed run is clipped if it is an outlier.
+    """Returns log ratios; of 7 to 11 pairs, that of a disturbed run is clipped if outlying.
 
     A run is disturbed if it is the only one of its side that is too slow for either side. Several
     may be a mode of the machine, and so may a run that is slow on its own side only. A block that
