@@ -20,9 +20,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import compress
+from operator import not_
 from statistics import fmean, linear_regression, median
+from typing import NamedTuple
 
 from commtune.model import FEWEST_PAIRS, SESSION_SPREAD, Interval, Verdict
 
@@ -46,8 +48,7 @@ _FEWEST_WITH_OUTLIERS = 25
 _TRIMMED_AT = 0.7
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean of log ratios with its standard error and degrees of freedom.
 
     Attributes:
@@ -77,7 +78,8 @@ class Estimate:
         """Predicts the estimate with ``times`` as many pairs: the same mean, a smaller error."""
         pairs = int(self.pairs * times)
         freedom = self.freedom * (pairs - 1) / (self.pairs - 1)
-        return replace(self, error=self.error / math.sqrt(times), freedom=freedom, pairs=pairs)
+        error = self.error / math.sqrt(times)
+        return self._replace(error=error, freedom=freedom, pairs=pairs)
 
     def blocks_to_decide(self, level: float, minimum_gain: float) -> float:
         """Returns how many pairs would show a gain, or none, in 9 of 10 cases if this held.
@@ -121,8 +123,8 @@ def estimate_ratio(logs: Sequence[float], is_first: Sequence[bool] = ()) -> Esti
     if len(logs) < 2:
         return None
     found = _estimate_mean(logs)
-    before = [x for x, first in zip(logs, is_first, strict=False) if first]
-    after = [x for x, first in zip(logs, is_first, strict=False) if not first]
+    before = list(compress(logs, is_first))
+    after = list(compress(logs, map(not_, is_first)))
     if min(len(before), len(after)) < _FEWEST_OF_AN_ORDER:
         return found
     effect = (_interquartile_mean(before) - _interquartile_mean(after)) / 2
@@ -174,7 +176,7 @@ def estimate_mean_ratio(times_s: Sequence[tuple[float, float]]) -> Estimate | No
 def _estimate_mean(logs: Sequence[float]) -> Estimate:
     """Estimates the mean without outliers, trimmed where the rest needs that."""
     found = _estimate_rest(_leave_out_outliers(sorted(logs)))
-    return replace(found, pairs=len(logs))
+    return found._replace(pairs=len(logs))
 
 
 def _leave_out_outliers(ordered: Sequence[float]) -> Sequence[float]:
@@ -208,7 +210,7 @@ def _estimate_rest(ordered: Sequence[float]) -> Estimate:
 def _charge_number(found: Estimate) -> Estimate:
     """Widens an estimate for one more number that the same pairs determined."""
     error = found.error * math.sqrt((found.pairs - 1) / (found.pairs - 2))
-    return replace(found, error=error, freedom=found.freedom - 1)
+    return found._replace(error=error, freedom=found.freedom - 1)
 
 
 def _trimmed_mean(ordered: Sequence[float], cut: int) -> Estimate:
@@ -221,10 +223,11 @@ def _trimmed_mean(ordered: Sequence[float], cut: int) -> Estimate:
     kept = ordered[cut : len(ordered) - cut]
     count = len(kept)
     winsorized = [kept[0]] * cut + list(kept) + [kept[-1]] * cut
-    center = math.fsum(winsorized) / len(winsorized)
-    squares = math.fsum((value - center) ** 2 for value in winsorized)
+    center = fmean(winsorized)
+    squares = math.fsum([(value - center) ** 2 for value in winsorized])
     error = math.sqrt(squares / (count * (count - 1)))
-    return Estimate(math.fsum(kept) / count, error, count - 1 - cut / 2, len(ordered))
+    mean = fmean(kept) if cut else center
+    return Estimate(mean, error, count - 1 - cut / 2, len(ordered))
 
 
 def _interquartile_mean(values: Sequence[float]) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean, median
 
@@ -123,7 +122,7 @@ def _draw_sample(
     """
     drawn = combine_strata([_draw(pool, round(len(pool) * times), rng) for pool in pools])
     assert drawn is not None  # two pairs or more of each
-    return replace(drawn, rounding=rounding)
+    return drawn._replace(rounding=rounding)
 
 
 def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
@@ -142,9 +141,9 @@ def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
 
 
 def _draw(pool: Sequence[tuple[float, float]], count: int, rng: random.Random) -> Estimate | None:
-    is_first = [place % 2 == 0 for place in range(count)]
-    runs = zip(rng.choices(pool, k=count), is_first, strict=True)
-    return estimate_ratio(clip_outliers([x if first else x[::-1] for x, first in runs]), is_first)
+    log_times, is_first = rng.choices(pool, k=count), ([True, False] * count)[:count]
+    log_times[1::2] = [(other, one) for one, other in log_times[1::2]]
+    return estimate_ratio(clip_outliers(log_times), is_first)
 
 
 def _least_mean(within: float, least: float, spread: float) -> float:
