@@ -14,7 +14,7 @@ import argparse
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from commtune.tuner.statistics.intervals import estimate_mean_ratio
 
@@ -78,7 +78,7 @@ def count_misses(case: Case, pairs: int, cases: int) -> tuple[float, float]:
         made = case.pairs(rng)
         found = estimate_mean_ratio([next(made) for _ in range(pairs)])
         assert found is not None
-        half = replace(found, spread=0.0).half_width(LEVEL)
+        half = found._replace(spread=0.0).half_width(LEVEL)
         above += found.mean - half > truth
         below += found.mean + half < truth
     return above / cases, below / cases

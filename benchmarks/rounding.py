@@ -13,7 +13,6 @@ import argparse
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import median
@@ -58,7 +57,7 @@ def main() -> None:
             estimate_pairs([_pairs(printed_us, count, noise, rng)]) for _ in range(options.draws)
         )
         found = [one for one in draws if one is not None]
-        without = [replace(one, rounding=0.0) for one in found]
+        without = [one._replace(rounding=0.0) for one in found]
         shown = f"{_held(without, options.level)}  {_held(found, options.level)}"
         print(f"{printed_us:5.2f} {count:5} {noise:6.1%} {shown}")
 

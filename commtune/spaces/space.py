@@ -223,12 +223,9 @@ class Space:
 
         A parameter that can't be removed by itself has no entry.
         """
-        lacking = {
-            name: self.without_parameters(configuration, [name])
-            for name, value in self.assignment(configuration).items()
-            if value is not None
-        }
-        return {name: rest for name, rest in lacking.items() if rest is not None}
+        whole = self.assignment(configuration)
+        kept = {n: self.unset_parameters(whole, [n]) for n, v in whole.items() if v is not None}
+        return {name: self.configuration(left) for name, left in kept.items() if left is not None}
 
     def without_parameters(
         self, configuration: Configuration, names: Sequence[str]

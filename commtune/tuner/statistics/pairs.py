@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from statistics import fmean, median
 from typing import TypeVar
@@ -218,4 +218,4 @@ def estimate_pairs(
         for pairs in believed
         for side in (0, 1)
     )
-    return replace(found, rounding=rounding, spread=spread)
+    return found._replace(rounding=rounding, spread=spread)

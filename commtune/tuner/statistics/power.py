@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean, median
 
 from commtune.tuner.statistics.intervals import (
     Estimate,
     combine_strata,
-    estimate_ratio,
+    estimate_ratios,
     session_half_width,
     t_quantile,
 )
@@ -53,10 +52,10 @@ def detectable_gain(
     pools = list(filter(None, map(_center_pairs, strata)))
     if pools and not any(pairs.is_across_states for pairs in strata):
         rng = random.Random(found.pairs)  # the same pairs say the same
-        now = [_draw_sample(pools, 1.0, found.rounding, rng) for _ in range(_DRAWS)]
+        now = _draw_samples(pools, 1.0, found.rounding, rng)
         then = now  # of all combinations, few are of a sample with itself
         if times != 1.0:
-            then = [_draw_sample(pools, times, found.rounding, rng) for _ in range(_DRAWS)]
+            then = _draw_samples(pools, times, found.rounding, rng)
         half_widths = [_half_width(one, level) for one in now]
         # Shown by pairs without noise: it does not grow with the half width.
         base = _least_mean(0.0, least, found.spread)
@@ -109,21 +108,23 @@ def _half_width(found: Estimate, level: float) -> float:
     return math.hypot(t_quantile((1 + level) / 2, found.freedom) * found.error, found.rounding)
 
 
-def _draw_sample(
+def _draw_samples(
     pools: Sequence[Sequence[tuple[float, float]]],
     times: float,
     rounding: float,
     rng: random.Random,
-) -> Estimate:
-    """Draws pairs and estimates their mean log gain.
+) -> list[Estimate]:
+    """Draws samples of pairs and estimates the mean log gain of each.
 
     Args:
         pools: the pairs of each machine state that are drawn from.
         times: pairs to draw over their number.
     """
-    drawn = combine_strata([_draw(pool, round(len(pool) * times), rng) for pool in pools])
-    assert drawn is not None  # two pairs or more of each
-    return replace(drawn, rounding=rounding)
+    drawn = [[_draw(pool, round(len(pool) * times), rng) for pool in pools] for _ in range(_DRAWS)]
+    by_state = zip(*drawn, strict=True)
+    parts = [estimate_ratios(logs, [n % 2 == 0 for n in range(len(logs[0]))]) for logs in by_state]
+    found = filter(None, map(combine_strata, zip(*parts, strict=True)))
+    return [one._replace(rounding=rounding) for one in found]
 
 
 def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
@@ -141,10 +142,11 @@ def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
     return [(one + wider * (x - one), other + wider * (y - other)) for x, y in runs]
 
 
-def _draw(pool: Sequence[tuple[float, float]], count: int, rng: random.Random) -> Estimate | None:
-    is_first = [place % 2 == 0 for place in range(count)]
-    runs = zip(rng.choices(pool, k=count), is_first, strict=True)
-    return estimate_ratio(clip_outliers([x if first else x[::-1] for x, first in runs]), is_first)
+def _draw(pool: Sequence[tuple[float, float]], count: int, rng: random.Random) -> Sequence[float]:
+    """Draws log ratios, every second one of a pair in the other order."""
+    log_times = rng.choices(pool, k=count)
+    log_times[1::2] = [(other, one) for one, other in log_times[1::2]]
+    return clip_outliers(log_times)
 
 
 def _least_mean(within: float, least: float, spread: float) -> float:

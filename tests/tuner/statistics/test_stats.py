@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -154,7 +153,7 @@ def test_the_freedom_of_strata_is_mostly_that_of_the_noisier_one() -> None:
     assert found is not None
     # Welch's and Satterthwaite's, with variances of 1 and 4 parts.
     assert found.freedom == pytest.approx((1 + 4) ** 2 / (1**2 / 4 + 4**2 / 6))
-    exact = combine_strata([replace(quiet, error=0.0), replace(noisy, error=0.0)])
+    exact = combine_strata([quiet._replace(error=0.0), noisy._replace(error=0.0)])
     assert exact is not None and exact.freedom == 10
 
 
