@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -314,6 +315,7 @@ def _measurement(
     )
 
 
+@cache
 def space() -> Space:
     """The space of ten variables with three values each, and unset."""
     return build_space(parse_document(SPACE))

@@ -63,9 +63,12 @@ class Space:
     @cached_property
     def variables(self) -> tuple[str, ...]:
         """All environment variables that this space may set in a run, including pinned ones."""
-        names = dict.fromkeys(self.pinned)
-        names.update(dict.fromkeys(v for p in self.parameters for v in p.variables))
-        return tuple(sorted(names))
+        return tuple(sorted({*self.pinned, *self._searched}))
+
+    @cached_property
+    def _searched(self) -> frozenset[str]:
+        """The environment variables that a configuration may set."""
+        return frozenset(v for p in self.parameters for v in p.variables)
 
     @cached_property
     def key(self) -> str:
@@ -162,11 +165,10 @@ class Space:
         return assignment, problems
 
     def _unknown(self, configuration: Mapping[str, str]) -> list[str]:
-        known = {v for p in self.parameters for v in p.variables}
         waiting = {v: p for p in self.left_out.values() for v in p.variables}
         problems = []
         for name in configuration:
-            if name in known:
+            if name in self._searched:
                 continue
             if name in self.pinned:
                 problems.append(
@@ -177,7 +179,7 @@ class Space:
                 risks = ", ".join(owner.risks) or "see its note"
                 problems.append(f"{name} needs an opt-in ({risks}): opt_in: [{owner.name}]")
             else:
-                hint = suggest_nearest(name, sorted(known))
+                hint = suggest_nearest(name, sorted(self._searched))
                 problems.append(f"{quote_value(name)} is not in the space ({hint})")
         return problems
 

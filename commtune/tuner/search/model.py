@@ -261,11 +261,18 @@ class TableModel:
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Predicts log speedups and their standard errors, configurations x sizes."""
+        mean, variance = self._fitted_posterior().predict(rows)
+        return mean * self._scale, np.sqrt(variance) * self._scale
+
+    def predict_mean(self, rows: Rows) -> Matrix:
+        """Predicts log speedups alone, as ``predict`` does."""
+        return self._fitted_posterior().predict_mean(rows) * self._scale
+
+    def _fitted_posterior(self) -> Posterior:
         if self._posterior is None:
             self.fit()
         assert self._posterior is not None
-        mean, variance = self._posterior.predict(rows)
-        return mean * self._scale, np.sqrt(variance) * self._scale
+        return self._posterior
 
     def prior_correlation(self, rows: Rows, other: Rows) -> Matrix:
         """Returns the prior correlation between the effects of two lists of configurations."""

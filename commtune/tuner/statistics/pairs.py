@@ -163,18 +163,20 @@ def pair_times(
     found: defaultdict[Cell, Pairs] = defaultdict(Pairs)
     within = MachineStates() if is_across else speeds
     for block in blocks:
-        both = [block.get(one), block.get(other)]
-        if all(run is not None and run.outcome is Outcome.OK for run in both):
-            first, second = cell_times(block[one], within), cell_times(block[other], within)
-            places, others = _find_states(block[one], speeds), _find_states(block[other], speeds)
+        runs = [block[side] for side in (one, other) if side in block]
+        if len(runs) == 2 and all(run.outcome is Outcome.OK for run in runs):
+            first, second = (cell_times(run, within) for run in runs)
+            places, others = (_find_states(run, speeds) for run in runs)
+            is_first = runs[0].position < runs[1].position
             for cell in first.keys() & second.keys():
                 place, away = places[cell[0]], others[cell[0]]
                 if place is None or away is None:
                     continue
-                found[cell].times_s.append((first[cell], second[cell]))
-                found[cell].is_first.append(block[one].position < block[other].position)
-                found[cell].shifts.append(place - away)
-                found[cell].blocks.append(block[one].block)
+                pairs = found[cell]
+                pairs.times_s.append((first[cell], second[cell]))
+                pairs.is_first.append(is_first)
+                pairs.shifts.append(place - away)
+                pairs.blocks.append(runs[0].block)
     # All sizes are timed by one clock and printed in one format, so they share the step.
     times_s = [time_s for pairs in found.values() for both in pairs.times_s for time_s in both]
     of_all = cache(partial(smallest_step, times_s))

@@ -51,11 +51,10 @@ def detectable_gain(
     least = math.log1p(minimum_gain)
     pools = list(filter(None, map(_center_pairs, strata)))
     if pools and not any(pairs.is_across_states for pairs in strata):
-        rng = random.Random(found.pairs)  # the same pairs say the same
-        now = _draw_samples(pools, 1.0, found.rounding, rng)
-        then = now  # of all combinations, few are of a sample with itself
-        if times != 1.0:
-            then = _draw_samples(pools, times, found.rounding, rng)
+        drawn = _draw_places(found.pairs, tuple(map(len, pools)), times)
+        samples = [_estimate_samples(pools, places, found.rounding) for places in drawn]
+        # Maybe the same: of all combinations, few are of a sample with itself.
+        now, then = samples[0], samples[-1]
         half_widths = [_half_width(one, level) for one in now]
         # Shown by pairs without noise: it does not grow with the half width.
         base = _least_mean(0.0, least, found.spread)
@@ -108,21 +107,36 @@ def _half_width(found: Estimate, level: float) -> float:
     return math.hypot(t_quantile((1 + level) / 2, found.freedom) * found.error, found.rounding)
 
 
-def _draw_samples(
+@lru_cache(maxsize=8)  # most sizes of a campaign have as many pairs
+def _draw_places(seed: int, counts: tuple[int, ...], times: float) -> list[list[list[list[int]]]]:
+    """Draws samples of pairs by their places in pools: as many as there are, and those planned.
+
+    Args:
+        counts: of the pairs of each pool.
+        times: planned pairs over their number; with 1, all is one.
+    """
+    rng = random.Random(seed)  # the same pairs say the same
+    return [
+        [[rng.choices(range(n), k=round(n * part)) for n in counts] for _ in range(_DRAWS)]
+        for part in dict.fromkeys((1.0, times))
+    ]
+
+
+def _estimate_samples(
     pools: Sequence[Sequence[tuple[float, float]]],
-    times: float,
+    places: Sequence[Sequence[Sequence[int]]],
     rounding: float,
-    rng: random.Random,
 ) -> list[Estimate]:
-    """Draws samples of pairs and estimates the mean log gain of each.
+    """Estimates the mean log gain of each sample.
 
     Args:
         pools: the pairs of each machine state that are drawn from.
-        times: pairs to draw over their number.
+        places: of the pairs in each pool, by sample.
     """
-    drawn = [[_draw(pool, round(len(pool) * times), rng) for pool in pools] for _ in range(_DRAWS)]
-    by_state = zip(*drawn, strict=True)
-    parts = [estimate_ratios(logs, [n % 2 == 0 for n in range(len(logs[0]))]) for logs in by_state]
+    parts = []
+    for pool, drawn in zip(pools, zip(*places, strict=True), strict=True):
+        is_first = [place % 2 == 0 for place in range(len(drawn[0]))]
+        parts.append(estimate_ratios([_take_ratios(pool, one) for one in drawn], is_first))
     found = filter(None, map(combine_strata, zip(*parts, strict=True)))
     return [one._replace(rounding=rounding) for one in found]
 
@@ -142,9 +156,9 @@ def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
     return [(one + wider * (x - one), other + wider * (y - other)) for x, y in runs]
 
 
-def _draw(pool: Sequence[tuple[float, float]], count: int, rng: random.Random) -> Sequence[float]:
-    """Draws log ratios, every second one of a pair in the other order."""
-    log_times = rng.choices(pool, k=count)
+def _take_ratios(pool: Sequence[tuple[float, float]], places: Sequence[int]) -> list[float]:
+    """Takes log ratios from a pool, every second one of a pair in the other order."""
+    log_times = [pool[place] for place in places]
     log_times[1::2] = [(other, one) for one, other in log_times[1::2]]
     return clip_outliers(log_times)
 
