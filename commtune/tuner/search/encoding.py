@@ -38,7 +38,6 @@ class Encoding:
         ]
         self.similarity = [_value_similarity(parameter) for parameter in space.parameters]
         self._seen: dict[Configuration, tuple[int, ...]] = {}
-        self._parts: dict[Configuration, list[Configuration]] = {}
 
     def rows(self, configurations: Iterable[Configuration]) -> Rows:
         """Encodes configurations, one row for each."""
@@ -52,13 +51,6 @@ class Encoding:
             found = self.encode(self.space.assignment(configuration))
             self._seen[configuration] = found
         return found
-
-    def parts(self, configuration: Configuration) -> list[Configuration]:
-        """Lists the configuration without each of its parameters, but for the default."""
-        if configuration not in self._parts:
-            units = self.space.parameter_units(configuration).values()
-            self._parts[configuration] = [part for part in units if part]
-        return self._parts[configuration]
 
     def encode(self, assignment: Mapping[str, Value]) -> tuple[int, ...]:
         """Encodes an assignment; parameters that it doesn't name are unset."""

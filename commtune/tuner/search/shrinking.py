@@ -48,11 +48,11 @@ def _halve_configuration(
     Args:
         sizes: indices of sizes in the model.
     """
-    rows = model.encoding.rows
+    space, rows = model.encoding.space, model.encoding.rows
     whole = model.predict_mean(rows([large]))[0, sizes]
     allowed = np.maximum(_LEAST_LOSS, _LOST_SHARE * whole)
     small = large
-    while variants := model.encoding.parts(small):
+    while variants := [one for one in space.parameter_units(small).values() if one]:
         lost = (whole - model.predict_mean(rows(variants))[:, sizes] - allowed).max(axis=1)
         if lost.min() > 0:
             break

@@ -277,8 +277,8 @@ def test_this_tally_would_notice_a_dishonest_confirmation(monkeypatch: pytest.Mo
     from commtune.tuner.confirmation.comparison import Rules
 
     monkeypatch.setattr(Rules, "interval_level", property(lambda self: self.level))
-    _, missed = tally("normal", gains(a=1.02, b=1.02), {A: 1.02, B: 1.02}, 60)
-    assert missed > most(60, 0.05)
+    _, missed = tally("normal", gains(a=1.02, b=1.02), {A: 1.02, B: 1.02}, 120)
+    assert missed > most(120, 0.05)
 
 
 @dataclass
