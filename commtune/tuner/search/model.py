@@ -19,6 +19,7 @@ from commtune.tuner.search.covariance import Covariance, Flags, Observed, Poster
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.means import MeanTable
 from commtune.tuner.search.reducing import Reduction
+from commtune.tuner.search.size_effects import find_shown_at_a_size
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.search.trend import find_trend
 
@@ -213,6 +214,8 @@ class TableModel:
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
 
+        Those that are shown at a single size are not idle.
+
         None are dropped after few configurations, nor where that would leave only the default:
         the best configurations are to be run again all the same.
 
@@ -225,8 +228,11 @@ class TableModel:
             return
         self._learnt_at = 0
         self.fit()
-        idle = self._covariance.find_idle(self._observe(self.fitted), is_last_test=is_last_test)
-        self.idle = tuple(self.encoding.space.parameters[n].name for n in idle)
+        observed = self._observe(self.fitted)
+        idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
+        rows, means, share = observed.rows[1:], observed.means[1:], observed.share[1:]
+        shown = find_shown_at_a_size(rows, means, 1 / share, idle)
+        self.idle = tuple(self.encoding.space.parameters[n].name for n in idle if n not in shown)
         if all(self.drop_idle(configuration).is_default for configuration in self.fitted):
             self.idle = self.idle[:-1] if is_last_test else ()
 

@@ -1,0 +1,81 @@
+"""Finds parameters with an effect at single sizes, by linear regression at each size.
+
+The evidence of the Gaussian process is for an effect at all sizes, in units of how much runs
+differ there. So noise that is large at many sizes can hide an effect at one where there is little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from commtune.tuner.search.encoding import Matrix, Rows
+
+#: The family-wise error rate: the probability to find any parameter that does nothing, were runs
+#: independent. Bonferroni's correction is over values and sizes.
+_ERROR_RATE = 0.01
+#: The least weight of a value, in runs that tell it from the parameters that are kept.
+_LEAST_WEIGHT = 2.5
+
+
+def find_shown_at_a_size(
+    rows: Rows, means: Matrix, runs: Matrix, idle: Sequence[int]
+) -> list[int]:
+    """Finds idle parameters of which a value is faster at some size beyond doubt.
+
+    Forward selection, beside the parameters that are kept already.
+
+    Args:
+        means: log speedups, configurations x sizes, of any scale.
+        runs: number of runs of each configuration.
+        idle: numbers of parameters.
+    """
+    from scipy.special import stdtr  # 0.1 s to import; only a tuning process needs it
+
+    found: list[int] = []
+    weights = np.sqrt(runs)[:, None]
+    while rest := [n for n in idle if n not in found]:
+        kept = [n for n in range(rows.shape[1]) if n not in rest]
+        basis = _find_basis(weights * np.hstack([np.ones_like(weights), _indicate(rows, kept)]))
+        freedom = len(rows) - basis.shape[1] - 1
+        if freedom < 1:
+            break
+        values, left = (
+            weights * one - basis @ (basis.T @ (weights * one))
+            for one in (_indicate(rows, rest), means)
+        )
+        correlation = _correlate(values, left)
+        best = min(float(correlation.max(initial=0.0)), 1 - 1e-12)
+        t = best * np.sqrt(freedom / (1 - best**2))
+        if not t or correlation.size * stdtr(freedom, -t) > _ERROR_RATE:
+            break
+        owners = [n for n, _ in _list_values(rows, rest)]
+        found.append(owners[int(correlation.max(axis=1).argmax())])
+    return found
+
+
+def _list_values(rows: Rows, parameters: Sequence[int]) -> list[tuple[int, int]]:
+    """Lists the values that occur, but for unset: the parameter's number and the value's."""
+    return [(n, value) for n in parameters for value in np.unique(rows[:, n]).tolist() if value]
+
+
+def _indicate(rows: Rows, parameters: Sequence[int]) -> Matrix:
+    """Returns a column for each value that occurs, 1 where it is set."""
+    columns = [rows[:, n] == value for n, value in _list_values(rows, parameters)]
+    return np.array(columns, dtype=np.float64).reshape(-1, len(rows)).T
+
+
+def _find_basis(columns: Matrix) -> Matrix:
+    """Returns an orthonormal basis of what columns span."""
+    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    found: Matrix = left[:, sizes > 1e-9 * sizes.max()]
+    return found
+
+
+def _correlate(values: Matrix, means: Matrix) -> Matrix:
+    """Correlates values with log speedups, values x sizes; 0 for values of too little weight."""
+    weight = (values**2).sum(axis=0)
+    scale = np.sqrt(np.outer(weight, (means**2).sum(axis=0)))
+    found: Matrix = values.T @ means / np.maximum(scale, 1e-12)
+    return np.where(weight[:, None] < _LEAST_WEIGHT, 0.0, found)
