@@ -89,9 +89,10 @@ class Pairs:
 def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
     """Returns log ratios; of 7 to 11 pairs, that of a disturbed run is clipped if outlying.
 
-    A run is disturbed if it is the only one of its side that is too slow for either side. Several
-    may be a mode of the machine, and so may a run that is slow on its own side only. A block that
-    is slow as a whole has no outlying ratio.
+    A run is disturbed if it is the only one of its side that is too slow for either side, and
+    slower than all others by over half of what its ratio is off. Several may be a mode of the
+    machine, and so may a run that is slow on its own side only, or but for the speedup. A block
+    that is slow as a whole has no outlying ratio.
     """
     ratios = [one - other for one, other in log_times]
     if len(ratios) not in _CLIPPED_PAIRS:
@@ -104,11 +105,18 @@ def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
     (low, high), *of_sides = fences
     limit = max(fence for _, fence in of_sides)
     slow = [[place for place, time in enumerate(side) if time > limit] for side in sides]
-    disturbed = [places[0] for places in slow if len(places) == 1]
-    return [
-        min(max(ratio, low), high) if place in disturbed else ratio
-        for place, ratio in enumerate(ratios)
-    ]
+    single = {(side, places[0]) for side, places in enumerate(slow) if len(places) == 1}
+    slowest = max(
+        time
+        for side, times in enumerate(sides)
+        for place, time in enumerate(times)
+        if (side, place) not in single
+    )
+    middle, clipped = median(ratios), list(ratios)
+    for side, place in single:
+        if sides[side][place] - slowest > abs(ratios[place] - middle) / 2:
+            clipped[place] = min(max(ratios[place], low), high)
+    return clipped
 
 
 def _find_fences(values: Sequence[float]) -> tuple[float, float]:
