@@ -139,9 +139,12 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
     slow, idle = describe_slow_runs({1024: tail}, (1024,)), _describe_unproven(["A", "B"])
     assert "--ablate" in idle
     note, url = f"{slow}; {idle}", f"sqlite:///{tmp_path}/slow.db"
-    profile = given.profile("slow", note=note)
+    # Not the one with the best speedup of the campaign.
+    point = given.point(4096, "all", 1.1)
+    other = given.profile("other", note=f"other: {note}", points=(point,), bytes_low=4096)
     with opened_store(url) as store:
-        store.save_profiles(given.begin(store, given.campaign("one")), [profile])
+        campaign_id = given.begin(store, given.campaign("one"))
+        store.save_profiles(campaign_id, [given.profile("slow", note=note), other])
 
     def printed(command: Callable[..., None], *args: Any, **named: Any) -> str:
         with suppress(SystemExit):
@@ -160,6 +163,7 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
         "tcl": module("tcl").partition("module-whatis ")[2],
     }
     assert [name for name, text in said.items() if note not in text] == []
+    assert [name for name in said if f"other: {note}" in said[name]] == [*said][:3]
     assert [name for name in said if ", see its note" in said[name]] == [*said][:3]
 
 
