@@ -93,21 +93,32 @@ def test_every_command_page_and_file_says_the_same(
     assert profile.level == 0.998 and "simultaneous 99" not in printed
 
 
-def test_what_is_slower_for_sure_is_called_so_everywhere(url: str) -> None:
+@pytest.mark.parametrize(
+    ("gain", "verdict", "said"),
+    [
+        (Interval(0.68, 0.52, 0.88, 20), Verdict.DEFAULT, "slower than the default"),
+        (Interval(1.14, 1.0, 1.3, 16), Verdict.UNDECIDED, "inconclusive"),
+    ],
+)
+def test_a_size_at_which_a_profile_is_not_faster_is_called_the_same_everywhere(
+    url: str, capsys: pytest.CaptureFixture[str], gain: Interval, verdict: Verdict, said: str
+) -> None:
     found = _faster(url)
-    hurt = PointEvidence(
-        "allreduce", 1024, "all", 1e-5, 1.5e-5, Interval(0.68, 0.52, 0.88, 20), Verdict.DEFAULT
-    )
+    hurt = PointEvidence("allreduce", 1024, "all", 1e-5, 1.5e-5, gain, verdict)
     profile = replace(found, points=(hurt,), bytes_low=8)
     answer = replace(campaigns.find_profile(f"{NAME}/{found.name}", url), profile=profile)
+    with opened_store(url) as store:
+        store.save_profiles(given.begin(store, given.campaign("one")), [profile])
+    best.best_command("allreduce", "1KiB", campaign="one", db=url)
     texts = {
+        "best": capsys.readouterr().out,
         "show": manage._describe_profile(answer),
         "page": point_rows([hurt])[0]["verdict"],
         "report": page._FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
         "export": "\n".join(document._evidence_table(profile, None)),
     }
-    assert [name for name, text in texts.items() if "slower than the default" not in text] == []
-    few = replace(hurt, gain=replace(hurt.gain, pairs=4), verdict=Verdict.UNDECIDED)
+    assert [name for name, text in texts.items() if said not in text] == []
+    few = replace(hurt, gain=replace(gain, pairs=4), verdict=Verdict.UNDECIDED)
     assert point_rows([few])[0]["verdict"] == "inconclusive"
 
 
