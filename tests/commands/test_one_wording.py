@@ -147,7 +147,9 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
     tail = measure_tail([[(1.1, 1.0)] * 17 + [(1.1, 3.0)] * 3])
-    slow, idle = describe_slow_runs({1024: tail}, (1024,)), _describe_unproven(["A", "B"])
+    slow, of_b = (describe_slow_runs({1024: tail}, (1024,), of) for of in ("the default", "A"))
+    idle = _describe_unproven(["A", "B"])
+    assert of_b == slow.replace("the default", "A").replace("(default:", "(A:")
     assert "--ablate" in idle
     note, url = f"{slow}; {idle}", f"sqlite:///{tmp_path}/slow.db"
     # Not the one with the best speedup of the campaign.
