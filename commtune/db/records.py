@@ -264,7 +264,6 @@ class BestGain:
     Attributes:
         tuned_s: time of the operation with the profile, seconds.
         estimand: as in ``model.Conditions``.
-        note: as in ``StoredProfile``.
     """
 
     profile: str
@@ -280,7 +279,6 @@ class BestGain:
     ranks: int
     nodes: int
     estimand: str
-    note: str = ""
 
 
 class CampaignState(StrEnum):
@@ -303,6 +301,7 @@ class CampaignSummary:
         wall_s: total wall time of stored runs, seconds.
         last_run: start of the newest run, seconds since 1970; ``None`` before the first.
         best: the best gain; ``None`` if nothing is confirmed (yet).
+        notes: those of recommended profiles that have one, by name, as in ``StoredProfile``.
         locked_by: host, process and start of its controller; empty without one.
         jobs: the scheduler's jobs that are not over.
         node_hours: node-hours that all jobs used, as far as known for running ones.
@@ -326,6 +325,7 @@ class CampaignSummary:
     last_run: float | None
     profiles: int
     best: BestGain | None
+    notes: Mapping[str, str]
     locked_by: str
     jobs: tuple[model.JobRecord, ...] = ()
     node_hours: float = 0.0

@@ -53,7 +53,7 @@ def describe_live(found: CampaignProgress) -> dict[str, Any]:
             "failed": f"{summary.failed:,}",
             "lost": f"{summary.lost:,}",
             "measured": text.format_wall_time(summary.wall_s),
-            "confirmed": describe_best_gain(summary.best),
+            "confirmed": describe_best_gain(summary),
             "single": _single_words(found.single_run),
             "node_hours": f"{text.format_node_hours(hours)}{of}",
             "jobs": count_job_states(summary.jobs) or "none",

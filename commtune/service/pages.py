@@ -67,7 +67,7 @@ def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) 
     return render_page(
         "overview.html",
         prefix,
-        rows=[(one, stored.describe_best_gain(one.best)) for one in campaigns],
+        rows=[(one, stored.describe_best_gain(one)) for one in campaigns],
         asked=_NOT_ASKED,
         operations=list(Operation),
         wall=text.format_wall_time,

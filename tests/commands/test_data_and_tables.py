@@ -139,6 +139,20 @@ def test_a_size_without_a_pair_is_in_the_table_and_in_json() -> None:
     assert (found["bytes"], found["ratio"], found["faster"]) == (8, None, None)
 
 
+def test_the_slow_runs_of_a_side_are_in_the_table_below_it_and_in_json() -> None:
+    result = compared(0.0)
+    said = "more slow runs than with A at 8 B; at 8 B, 4 of 20 took over 1.5 times the median"
+    small = replace(result.pairs.differences[0], faster=Arm.B, slow=Arm.B)
+    pairs = replace(result.pairs, differences=(small,), slow_runs={Arm.A: "", Arm.B: said})
+    result = replace(result, pairs=pairs)
+    table, below = compare._comparison_summary(result).split("\n\n")[1:]
+    assert table.endswith("B is faster, with more slow runs than A")
+    assert below == f"B: {said}".replace("; ", ";\n  ")
+    found = compare._comparison_data(result)
+    assert found["slow_runs"] == {"A": "", "B": said}
+    assert found["differences"][0]["slow"] == "B"
+
+
 def test_without_an_mpi_no_version_follows_its_word() -> None:
     none = MpiInstallation(MpiFlavour.NONE, "", Path("/"), Path("/c"), Path("/l"))
     said = compare._comparison_summary(replace(compared(0.0), mpi=none))

@@ -93,21 +93,32 @@ def test_every_command_page_and_file_says_the_same(
     assert profile.level == 0.998 and "simultaneous 99" not in printed
 
 
-def test_what_is_slower_for_sure_is_called_so_everywhere(url: str) -> None:
+@pytest.mark.parametrize(
+    ("gain", "verdict", "said"),
+    [
+        (Interval(0.68, 0.52, 0.88, 20), Verdict.DEFAULT, "slower than the default"),
+        (Interval(1.14, 1.0, 1.3, 16), Verdict.UNDECIDED, "inconclusive"),
+    ],
+)
+def test_a_size_at_which_a_profile_is_not_faster_is_called_the_same_everywhere(
+    url: str, capsys: pytest.CaptureFixture[str], gain: Interval, verdict: Verdict, said: str
+) -> None:
     found = _faster(url)
-    hurt = PointEvidence(
-        "allreduce", 1024, "all", 1e-5, 1.5e-5, Interval(0.68, 0.52, 0.88, 20), Verdict.DEFAULT
-    )
+    hurt = PointEvidence("allreduce", 1024, "all", 1e-5, 1.5e-5, gain, verdict)
     profile = replace(found, points=(hurt,), bytes_low=8)
     answer = replace(campaigns.find_profile(f"{NAME}/{found.name}", url), profile=profile)
+    with opened_store(url) as store:
+        store.save_profiles(given.begin(store, given.campaign("one")), [profile])
+    best.best_command("allreduce", "1KiB", campaign="one", db=url)
     texts = {
+        "best": capsys.readouterr().out,
         "show": manage._describe_profile(answer),
         "page": point_rows([hurt])[0]["verdict"],
         "report": page._FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
         "export": "\n".join(document._evidence_table(profile, None)),
     }
-    assert [name for name, text in texts.items() if "slower than the default" not in text] == []
-    few = replace(hurt, gain=replace(hurt.gain, pairs=4), verdict=Verdict.UNDECIDED)
+    assert [name for name, text in texts.items() if said not in text] == []
+    few = replace(hurt, gain=replace(gain, pairs=4), verdict=Verdict.UNDECIDED)
     assert point_rows([few])[0]["verdict"] == "inconclusive"
 
 
@@ -136,12 +147,17 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
     tail = measure_tail([[(1.1, 1.0)] * 17 + [(1.1, 3.0)] * 3])
-    slow, idle = describe_slow_runs({1024: tail}, (1024,)), _describe_unproven(["A", "B"])
+    slow, of_b = (describe_slow_runs({1024: tail}, (1024,), of) for of in ("the default", "A"))
+    idle = _describe_unproven(["A", "B"])
+    assert of_b == slow.replace("the default", "A").replace("(default:", "(A:")
     assert "--ablate" in idle
     note, url = f"{slow}; {idle}", f"sqlite:///{tmp_path}/slow.db"
-    profile = given.profile("slow", note=note)
+    # Not the one with the best speedup of the campaign.
+    point = given.point(4096, "all", 1.1)
+    other = given.profile("other", note=f"other: {note}", points=(point,), bytes_low=4096)
     with opened_store(url) as store:
-        store.save_profiles(given.begin(store, given.campaign("one")), [profile])
+        campaign_id = given.begin(store, given.campaign("one"))
+        store.save_profiles(campaign_id, [given.profile("slow", note=note), other])
 
     def printed(command: Callable[..., None], *args: Any, **named: Any) -> str:
         with suppress(SystemExit):
@@ -160,6 +176,7 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
         "tcl": module("tcl").partition("module-whatis ")[2],
     }
     assert [name for name, text in said.items() if note not in text] == []
+    assert [name for name in said if f"other: {note}" in said[name]] == [*said][:3]
     assert [name for name in said if ", see its note" in said[name]] == [*said][:3]
 
 

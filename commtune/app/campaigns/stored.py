@@ -24,7 +24,6 @@ from commtune.db.queries.listing import list_trials as list_trials
 from commtune.db.queries.profiles import find_profiles as find_profiles
 from commtune.db.queries.profiles import load_profile
 from commtune.db.queries.summaries import list_summaries
-from commtune.db.records import BestGain
 from commtune.db.records import CampaignDescription as CampaignDescription
 from commtune.db.records import CampaignState as CampaignState
 from commtune.db.records import CampaignSummary as CampaignSummary
@@ -132,7 +131,7 @@ def summary_data(campaign: CampaignSummary, db: str | None) -> dict[str, Any]:
     }
 
 
-def describe_best_gain(best: BestGain | None, share: str = "") -> str:
+def describe_best_gain(campaign: CampaignSummary, share: str = "") -> str:
     """Formats the best confirmed speedup: ``1.23x to 1.62x (1.41x, 12 pairs) at 64 KiB``.
 
     A profile with a note is marked, as slow runs are no part of the speedup.
@@ -140,12 +139,14 @@ def describe_best_gain(best: BestGain | None, share: str = "") -> str:
     Args:
         share: what follows of its share of the nominal bandwidth.
     """
+    best = campaign.best
     if best is None:
         return "none confirmed"
     speedup = Interval(best.ratio, best.low, best.high, best.pairs)
     said = text.describe_speedup(speedup, best.bytes, best.speed)
     of = best.estimand and f"of {text.describe_estimand(best.estimand)}"
-    return ", ".join(filter(None, [said, of, share, best.note and "see its note"]))
+    note = "see its note" if best.profile in campaign.notes else ""
+    return ", ".join(filter(None, [said, of, share, note]))
 
 
 def sort_jobs(jobs: Iterable[JobRecord]) -> list[JobRecord]:

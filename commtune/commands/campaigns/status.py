@@ -60,9 +60,8 @@ def status_command(
         campaign for campaign, is_old in listed if not is_old
     )
     for campaign, is_old in listed:
-        if campaign.best and campaign.best.note:
-            reference = f"{campaign.name}/{campaign.best.profile}"
-            print(f"\n{text.format_note(reference, campaign.best.note)}")
+        for profile, note in campaign.notes.items():
+            print(f"\n{text.format_note(f'{campaign.name}/{profile}', note)}")
         if said := _jobs(campaign, is_old=is_old, no_accounts=no_accounts):
             print(f"\n{said}")
 
@@ -162,7 +161,7 @@ def _describe_ago(moment: float) -> str:
 def _describe_speedup(campaign: CampaignSummary, db: str | None) -> str:
     """The best confirmed speedup, with its interval, pairs and share of the nominal bandwidth."""
     share = Share.of_best(campaign, db)
-    return stored.describe_best_gain(campaign.best, str(share or ""))
+    return stored.describe_best_gain(campaign, str(share or ""))
 
 
 class _ExitCode(IntEnum):
@@ -254,6 +253,7 @@ def _lines(one: RecentCampaign, db: str | None) -> list[str]:
         lines.append(f"  LOOK: {one.need}{said}")
     if one.profiles:
         lines.append(f"  {_result(one, db)}")
+        lines += [f"    {campaign.name}/{of}: {note}" for of, note in campaign.notes.items()]
     return lines
 
 
@@ -268,9 +268,7 @@ def _result(one: RecentCampaign, db: str | None) -> str:
         return f"keep the default{more}{withdrawn}"
     count = text.format_count(len(proven), "profile")
     best = f"{campaign.name}/{campaign.best.profile}"
-    said = f"{count} faster than the default; {best}: {_describe_speedup(campaign, db)}{withdrawn}"
-    note = campaign.best.note
-    return f"{said}\n    {note}" if note else said
+    return f"{count} faster than the default; {best}: {_describe_speedup(campaign, db)}{withdrawn}"
 
 
 def _runs(campaigns: Sequence[CampaignSummary]) -> str:

@@ -28,6 +28,7 @@ _OF_THE_RUNS = (
     "repeats",
     "lost",
     "failures",
+    "slow_runs",
 )
 
 
@@ -118,8 +119,9 @@ def _row(difference: comparison.Difference) -> dict[str, str]:
 
 
 def _row_verdict(difference: comparison.Difference) -> str:
-    if difference.faster is not None:
-        return f"{difference.faster} is faster"
+    if faster := difference.faster:
+        slow = f", with more slow runs than {faster.other}" if difference.slow is faster else ""
+        return f"{faster} is faster{slow}"
     if difference.ratio is None:
         return "no pair of runs in one machine state"
     if difference.hidden is None:
@@ -154,6 +156,7 @@ def _remarks(found: comparison.PairwiseResult) -> list[str]:
             detail, _ = found.details[arm]
             counts = wording.format_outcomes(failures)
             said.append(f"{arm} failed in {failed} of {found.blocks} runs ({counts}): {detail}")
+    said += [text.format_note(arm, slow) for arm, slow in found.slow_runs.items() if slow]
     return said
 
 

@@ -251,15 +251,18 @@ def _evidence(row: BestRow) -> list[str]:
 
 
 def _describe_point(point: PointEvidence, row: BestRow) -> str:
-    """A point as a sentence."""
+    """A point as a sentence, with its verdict if that is not its profile's."""
     together = row.simultaneous_level
     state, interval = "", format_simultaneous(together, row.level)
     if point.speed != ALL:
         state = f" in the {point.speed} machine state"
         interval = format_simultaneous(None, together or row.level)
+    is_faster = row.verdict != Verdict.FASTER or point.verdict is Verdict.FASTER
+    finding = "" if is_faster or point not in row.sure_points else f": {describe_finding(point)}"
     size, default, candidate, speedup = point_cells(point)
     return (
-        f"{size}{state}: default {default}, candidate {candidate}, speedup {speedup}, {interval}"
+        f"{size}{state}: default {default}, candidate {candidate}, speedup {speedup}, "
+        f"{interval}{finding}"
     )
 
 

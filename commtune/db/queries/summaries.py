@@ -50,9 +50,7 @@ _OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' AND {wanted} ORDER BY pre
 #: As in ``best``: a single machine state counts only without evidence over all of them.
 _IS_OVERALL = f"{{0}}.speed = '{ALL}' AND {{0}}.pairs >= {FEWEST_PAIRS} AND NOT {{0}}.is_guard"
 _GAINS = f"""
-SELECT ranked.*, p.verdict, p.note, {LAST.format("finding")} AS last_finding,
-       {LAST.format("ended_at")} AS last_verified
-FROM (
+SELECT * FROM (
   SELECT p.campaign_id, p.name AS profile, p.conditions, p.backend, p.ranks, p.nodes,
          x.profile_id, x.operation, x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs,
          ROW_NUMBER() OVER (PARTITION BY p.campaign_id ORDER BY x.low DESC) AS place
@@ -63,7 +61,14 @@ FROM (
     AND ({_IS_OVERALL.format("x")} OR NOT EXISTS (
       SELECT 1 FROM profile_points o WHERE o.profile_id = x.profile_id AND o.bytes = x.bytes
         AND {_IS_OVERALL.format("o")}))
-) ranked JOIN profiles p ON p.id = ranked.profile_id WHERE {{is_best}}
+) ranked WHERE {{is_best}}
+"""
+#: The notes of others say why they are not recommended.
+_NOTES = f"""
+SELECT p.id, p.campaign_id, p.name, p.verdict, p.note, {LAST.format("finding")} AS last_finding,
+       {LAST.format("ended_at")} AS last_verified
+FROM profiles p WHERE {{wanted}} AND p.verdict = 'faster' AND NOT {IS_WITHDRAWN}
+ORDER BY p.bytes_low, p.id
 """
 
 
@@ -71,7 +76,7 @@ def list_summaries(db: str | None, campaign_id: int | None = None) -> list[Campa
     """Returns the summaries of all campaigns, newest first, or of a single one."""
     with open_for_reading(db) as rows:
         totals, best = _run_totals(rows, campaign_id), _best_gains(rows, campaign_id)
-        jobs = _open_jobs(rows, campaign_id)
+        notes, jobs = _list_notes(rows, campaign_id), _open_jobs(rows, campaign_id)
         held = living_holders(rows("SELECT * FROM locks", {}))
         trials, profiles, node_hours = (
             _by_campaign(rows, statement, campaign_id)
@@ -87,6 +92,7 @@ def list_summaries(db: str | None, campaign_id: int | None = None) -> list[Campa
             trials=trials.get(row["id"], 0),
             profiles=profiles.get(row["id"], 0),
             best=best.get(row["id"]),
+            notes=notes[row["id"]],
             locked_by=held.get(row["id"], ""),
             jobs=tuple(jobs[row["id"]]),
             node_hours=float(node_hours.get(row["id"], 0.0)),
@@ -148,13 +154,20 @@ def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
         found = read_rows(stored, "profile_points", "profile_id")
         if len(found) == len(stored):  # otherwise all are read for the best undamaged one
             break
-    made = ("estimand", "note")
-    names = [field.name for field in fields(BestGain) if field.name not in made]
+    names = [field.name for field in fields(BestGain) if field.name != "estimand"]
     return {
         row["campaign_id"]: BestGain(
             **{name: row[name] for name in names},
             estimand=row["conditions"].get("estimand", ""),
-            note=compose_note(row),
         )
         for row in sorted(found, key=lambda row: -row["place"])
     }
+
+
+def _list_notes(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, str]]:
+    """Returns the notes of recommended profiles by name, by campaign."""
+    found: defaultdict[int, dict[str, str]] = defaultdict(dict)
+    for row in read_rows(_read(rows, _NOTES, "p.campaign_id", campaign_id), "profiles"):
+        if note := compose_note(row):
+            found[row["campaign_id"]][row["name"]] = note
+    return found

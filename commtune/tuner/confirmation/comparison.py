@@ -39,7 +39,7 @@ from commtune.tuner.statistics.pairs import (
     pair_by_size,
     pair_times,
 )
-from commtune.tuner.statistics.tails import FailedLaunches, Tail, measure_tail
+from commtune.tuner.statistics.tails import FailedLaunches, Tail, measure_tails
 
 #: A candidate is futile if the remaining blocks would show a gain with less than this probability.
 _FUTILITY_BOUND = 0.1
@@ -178,7 +178,7 @@ def compare_candidate(
     if failures.is_worse:
         withheld = {Verdict.FASTER: Verdict.UNDECIDED}
         points = [replace(p, verdict=withheld.get(p.verdict, p.verdict)) for p in points]
-    tails = _measure_tails(blocks, candidate, speeds)
+    tails = measure_tails(pair_times(blocks, DEFAULT, candidate, speeds))
     medians = _compare_medians(blocks, candidate) if rules.estimand is Estimand.P95 else {}
     return Compared(
         tuple(points), estimates, rules.interval_level, pairs, tails, medians, failures
@@ -206,16 +206,6 @@ def _compare_medians(blocks: Blocks, candidate: Configuration) -> dict[int, floa
         for size in one.keys() & other.keys():
             found[size].append(one[size] / other[size])
     return {size: geometric_mean(ratios) for size, ratios in found.items()}
-
-
-def _measure_tails(
-    blocks: Blocks, candidate: Configuration, speeds: MachineStates
-) -> dict[int, Tail]:
-    """Counts slow runs of a candidate and of the default, by size in bytes."""
-    strata: defaultdict[int, list[list[tuple[float, float]]]] = defaultdict(list)
-    for (size, _), found in pair_times(blocks, DEFAULT, candidate, speeds).items():
-        strata[size].append(found.times_s)
-    return {size: measure_tail(parts) for size, parts in strata.items()}
 
 
 def intervals_by_state(

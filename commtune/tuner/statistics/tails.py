@@ -6,6 +6,7 @@ faster in most runs, and in some far slower or failing, counts as faster.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +15,9 @@ from statistics import median
 
 from commtune.formatting import format_size, format_speedup
 from commtune.model import FEW_PAIRS, Interval
+from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.intervals import estimate_mean_ratio, interval_of_ratio
+from commtune.tuner.statistics.pairs import Pairs
 
 #: A run is slow if it took more than this many times the median of its configuration.
 SLOW = 1.5
@@ -84,22 +87,38 @@ def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
     )
 
 
-def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:
+def measure_tails(cells: Mapping[Cell, Pairs]) -> dict[int, Tail]:
+    """Counts slow runs of a candidate and of the default, by size in bytes.
+
+    Args:
+        cells: pairs of default and candidate, by size and machine state.
+    """
+    strata: defaultdict[int, list[list[tuple[float, float]]]] = defaultdict(list)
+    for (size, _), found in cells.items():
+        strata[size].append(found.times_s)
+    return {size: measure_tail(parts) for size, parts in strata.items()}
+
+
+def describe_slow_runs(
+    tails: Mapping[int, Tail], sizes: Collection[int], default: str = "the default"
+) -> str:
     """Describes the slow runs at the worst size; empty if no size has more than the default.
 
     Args:
         tails: by size in bytes.
         sizes: bytes.
+        default: what the candidate was compared with.
     """
     heavier = {size: tail for size, tail in tails.items() if size in sizes and tail.is_heavier}
     if not heavier:
         return ""
     size, tail = min(heavier.items(), key=lambda item: item[1].mean.ratio)
     return (
-        f"more slow runs than with the default at {', '.join(map(format_size, sorted(heavier)))}; "
+        f"more slow runs than with {default} at {', '.join(map(format_size, sorted(heavier)))}; "
         f"at {format_size(size)}, {tail.slow} of {tail.pairs} took over {SLOW} times the median "
-        f"(default: {tail.default_slow}); speedup of mean times {format_speedup(tail.mean)}, "
-        f"95 % CI by itself, and of the slowest runs (95th percentile) {tail.p95_ratio:.2f}x"
+        f"({default.removeprefix('the ')}: {tail.default_slow}); speedup of mean times "
+        f"{format_speedup(tail.mean)}, 95 % CI by itself, and of the slowest runs (95th "
+        f"percentile) {tail.p95_ratio:.2f}x"
     )
 
 

@@ -27,7 +27,8 @@ from commtune.tuner.ports import Benchmark, Reporter
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.evidence import never_works
 from commtune.tuner.statistics.machine_states import ALL, MachineStates, fit_states
-from commtune.tuner.statistics.pairs import pair_by_size
+from commtune.tuner.statistics.pairs import pair_by_size, pair_times
+from commtune.tuner.statistics.tails import describe_slow_runs, measure_tails
 
 
 class Arm(StrEnum):
@@ -35,6 +36,10 @@ class Arm(StrEnum):
 
     A = "A"
     B = "B"
+
+    @property
+    def other(self) -> Arm:
+        return Arm.B if self is Arm.A else Arm.A
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Difference:
         ratio: time of A / time of B: above 1, B is faster.
         faster: the side that is shown to be faster over all states; nothing is claimed from one.
         hidden: the largest difference that isn't ruled out (0.04 is 4 %); ``None`` if unknown.
+        slow: the side that has more slow runs than the other, over all states.
     """
 
     bytes: int
@@ -56,6 +62,7 @@ class Difference:
     ratio: model.Interval | None = None
     faster: Arm | None = None
     hidden: float | None = None
+    slow: Arm | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class PairwiseResult:
         level: level of each interval.
         estimand: the quantity whose ratio each is.
         repeats: re-runs because of background load.
+        slow_runs: more slow runs than the other side has, by side, as in ``Verification``.
         interrupted: whether it was ended before its time.
     """
 
@@ -83,6 +91,7 @@ class PairwiseResult:
     oversubscribed: bool
     repeats: int
     lost: Mapping[model.Outcome, int] = field(default_factory=dict)
+    slow_runs: Mapping[Arm, str] = field(default_factory=dict)
     interrupted: bool = False
 
 
@@ -163,8 +172,10 @@ class PairwiseComparison:
             arm: [block[arm] for block in blocks if block[arm].outcome is not model.Outcome.OK]
             for arm in Arm
         }
+        tails = {arm: measure_tails(pair_times(blocks, arm.other, arm, speeds)) for arm in Arm}
+        slow = {size: arm for arm in Arm for size, tail in tails[arm].items() if tail.is_heavier}
         return PairwiseResult(
-            differences=self._estimate_differences(blocks, speeds),
+            differences=self._estimate_differences(blocks, speeds, slow),
             blocks=len(blocks),
             failures={arm: Counter(run.outcome for run in runs) for arm, runs in failed.items()},
             details={
@@ -178,13 +189,21 @@ class PairwiseComparison:
             oversubscribed=self._session.is_oversubscribed(),
             repeats=self._session.reruns,
             lost=Counter(run.outcome for run in evidence.runs if run.outcome.is_lost),
+            slow_runs={arm: describe_slow_runs(of, of, arm.other) for arm, of in tails.items()},
             interrupted=interrupted,
         )
 
     def _estimate_differences(
-        self, blocks: Sequence[Mapping[Arm, model.Run]], speeds: MachineStates
+        self,
+        blocks: Sequence[Mapping[Arm, model.Run]],
+        speeds: MachineStates,
+        slow: Mapping[int, Arm],
     ) -> tuple[Difference, ...]:
-        """Estimates the differences by size, and in each machine state where there are several."""
+        """Estimates the differences by size, and in each machine state where there are several.
+
+        Args:
+            slow: the side that has more slow runs, by size (bytes).
+        """
         worked = [b for b in blocks if all(run.outcome is model.Outcome.OK for run in b.values())]
         by_size = pair_by_size(blocks, Arm.A, Arm.B, speeds)
         said = []
@@ -193,14 +212,18 @@ class PairwiseComparison:
                 overall = self._rules.estimate([*parts.values()])
                 for speed, pairs, ratio in intervals_by_state(parts, overall, self._rules):
                     times_s = pairs.middle_s(self.estimand)
-                    said.append(_describe_difference(size, speed, times_s, ratio))
+                    said.append(_describe_difference(size, speed, times_s, ratio, slow.get(size)))
             else:
                 said.append(Difference(size, ALL))
         return tuple(said)
 
 
 def _describe_difference(
-    size: int, speed: str, times_s: tuple[float, float], ratio: model.Interval
+    size: int,
+    speed: str,
+    times_s: tuple[float, float],
+    ratio: model.Interval,
+    slow: Arm | None,
 ) -> Difference:
     known = ratio.pairs >= model.FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(
@@ -210,6 +233,7 @@ def _describe_difference(
         ratio,
         faster=_faster(ratio) if known and speed == ALL else None,
         hidden=max(ratio.high, 1 / ratio.low) - 1 if known else None,
+        slow=slow if speed == ALL else None,
     )
 
 

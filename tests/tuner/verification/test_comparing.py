@@ -112,6 +112,24 @@ def test_slow_runs_count_in_a_comparison_of_mean_times(estimand: str, faster: Ar
     assert [difference.faster for difference in found.differences] == [faster, faster]
 
 
+@pytest.mark.parametrize("slow", Arm)
+def test_slow_runs_are_those_of_one_side_beside_the_other(slow: Arm) -> None:
+    """OTHER is 5 % faster in most runs, and takes three times as long in one of seven."""
+    calls = itertools.count()
+
+    def truth(configuration: Configuration, _: int) -> float:
+        is_slow = configuration == OTHER and next(calls) // len(SIZES) % 7 == 6
+        return 1e-6 * (3.0 if is_slow else 0.95 if configuration == OTHER else 1.0)
+
+    sides = (OTHER, DEFAULT) if slow is Arm.A else (DEFAULT, OTHER)
+    found = compare(Machine(truth, VirtualClock()), *sides, time_s=24.0)
+    assert [(one.faster, one.slow) for one in found.differences] == [(slow, slow)] * len(SIZES)
+    said = found.slow_runs[slow]
+    assert said.startswith(f"more slow runs than with {slow.other} at 8 B, 64 KiB; at ")
+    assert f" 8 of 60 took over 1.5 times the median ({slow.other}: 0); speedup of mean" in said
+    assert found.slow_runs[slow.other] == ""
+
+
 def test_sides_swapped_swap_the_answer() -> None:
     found = compare(machine(), OTHER, DEFAULT)
     assert [(d.bytes, d.faster) for d in found.differences] == [(8, Arm.B), (65536, Arm.A)]
