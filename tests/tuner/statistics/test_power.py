@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from commtune.tuner.statistics.intervals import interval_of_ratio, session_half_width
+from commtune.tuner.statistics.intervals import combine_strata, interval_of_ratio, session_half_width
 from commtune.tuner.statistics.pairs import Pairs
 from commtune.tuner.statistics.power import _least_mean, detectable_gain
 
@@ -57,3 +57,13 @@ def test_the_same_pairs_say_the_same_in_any_unit(unit: float) -> None:
         detectable_gain(estimate, LEVEL, MINIMUM, 2.0, [pairs]) for pairs in (made, scaled)
     )
     assert said == pytest.approx(again)
+
+
+def test_no_fewer_pairs_are_planned_than_were_made() -> None:
+    """A machine state of two pairs would otherwise have one or none, which have no error."""
+    strata = [two_modes(random.Random(1), pairs) for pairs in (20, 2)]
+    found = combine_strata(pairs.estimate() for pairs in strata)
+    assert found is not None
+    for pools in (strata, []):
+        said, all_said = (detectable_gain(found, LEVEL, MINIMUM, t, pools) for t in (0.2, 1.0))
+        assert said == all_said
