@@ -228,7 +228,7 @@ def detectable_gains(
         points = overall_points(compared.points)
         made = decision.made(place)
         # Scaled by blocks, not by pairs: runs in different machine states make no pair.
-        times = max(1.0, planned / made) if made else 1.0
+        times = planned / made if made else 1.0
         for size, found in compared.estimates.items():
             # Fewer may have met no rare disturbance: nobody knows what they would have found.
             if found is not None and found.pairs >= FEW_PAIRS:

@@ -42,7 +42,7 @@ _ORDER_SHOWN = 3
 #: deviations of normal pairs.
 _OUTLIER_AT = 6 * 1.4826
 #: The fewest pairs of which any are left out. Of fewer, where runs have two speeds, those of one
-#: speed may be taken for outliers: intervals of 99.5 % then miss up to 1.3 % with 14 to 18 pairs.
+#: speed may be taken for outliers: intervals of 99.5 % then miss up to 1.6 % with 14 to 24 pairs.
 _FEWEST_WITH_OUTLIERS = 25
 #: Pairs are trimmed if that makes the error less than this share of the mean's, or moves the mean
 #: by more than this share of its error. Then some pairs are outliers, or most are alike and few

@@ -42,7 +42,7 @@ class Pairs:
         is_first: whether the first side ran before the other one, block by block.
         shifts: steps between the machine states of the two runs, block by block.
         blocks: number of each block.
-        step_s: computes the step (seconds) of which all times are multiples; 0 for none.
+        step_s: computes the step (seconds) of which all times are multiples.
     """
 
     times_s: list[tuple[float, float]] = field(default_factory=list)

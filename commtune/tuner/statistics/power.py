@@ -45,10 +45,10 @@ def detectable_gain(
     Args:
         found: an estimate, whose error tells the noise of pairs.
         level: level of the interval that has to lie above the minimum gain.
-        times: planned pairs over pairs so far.
+        times: planned pairs over pairs so far; less than 1 counts as 1.
         strata: the pairs of the estimate, by machine state; without them noise is taken as normal.
     """
-    least = math.log1p(minimum_gain)
+    least, times = math.log1p(minimum_gain), max(1.0, times)
     pools = list(filter(None, map(_center_pairs, strata)))
     if pools and not any(pairs.is_across_states for pairs in strata):
         drawn = _draw_places(found.pairs, tuple(map(len, pools)), times)

@@ -18,15 +18,16 @@ _PRINTED_DIGITS = 6
 
 
 def smallest_step(times_s: Collection[float]) -> float:
-    """Finds the step (seconds) of which times are multiples; 0 for none.
+    """Finds the step (seconds) of which times are multiples.
 
-    For printed times it is in units of the last digit, also for a single one.
+    For printed times it is in units of the last digit, also for a single one. Else a single time
+    may be one tick of a clock.
     """
     distinct = sorted(set(map(_as_decimal, times_s)))
     gaps = [high - low for low, high in pairwise(distinct)]
     last = _last_digit(distinct)
     if last is None:
-        return float(min(gaps, default=0))
+        return float(min([distinct[0], *gaps]))
     units = math.gcd(*(int(gap.scaleb(-last)) for gap in gaps)) or 1
     return float(Decimal(units).scaleb(last))
 

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from commtune.model import FEWEST_PAIRS
-from commtune.tuner.statistics.intervals import interval_of_ratio
+from commtune.model import FEWEST_PAIRS, Verdict
+from commtune.tuner.statistics.intervals import interval_of_ratio, judge_interval
 from commtune.tuner.statistics.pairs import Pairs, estimate_pairs
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
@@ -24,8 +24,8 @@ from commtune.tuner.statistics.rounding import rounding_error, smallest_step, st
         ("12 15 1000", 1),
         ("0.425 0.450 0.525", 0.025),  # a clock that ticks 40 million times a second
         ("1.7914375 1.7914400 8.5", 2.5e-6),
-        ("0.04166667 0.12500001", 0.08333334),
-        ("0.12345678", 0),
+        ("0.04166667 0.12500001", 0.04166667),  # also a tick from 0
+        ("0.12345678", 0.12345678),
     ],
 )
 def test_the_step_is_read_from_the_times(printed_us: str, step_us: float) -> None:
@@ -73,6 +73,15 @@ def test_intervals_of_printed_times_hold(noise: float) -> None:
         gain = interval_of_ratio(estimate_pairs([printed(12, noise, rng)]), 0.99)
         held += gain.low <= 1.025 <= gain.high
     assert held >= 97  # of 100 at 99 %; fewer in 2 % of all cases
+
+
+def test_equal_times_of_a_coarse_clock_decide_nothing() -> None:
+    """Seven ticks of 1/24 us each may be 14 % more or less, and nothing tells the tick."""
+    time_s = 7 / 24e6
+    pairs = Pairs([(time_s, time_s)] * 20, step_s=partial(smallest_step, [time_s]))
+    gain = interval_of_ratio(estimate_pairs([pairs]), 0.995)
+    assert gain.low < 6 / 8 and gain.high > 8 / 6
+    assert judge_interval(gain, 0.02) is Verdict.UNDECIDED
 
 
 def test_either_side_may_be_what_rounding_moves() -> None:
