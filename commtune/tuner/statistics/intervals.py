@@ -220,13 +220,18 @@ def _find_outliers(ordered: Matrix) -> tuple[Places, Places]:
     """
     count = ordered.shape[1]
     reach = _OUTLIER_AT * _middle(np.sort(np.abs(ordered)))
-    low, above = ((side > reach).sum(axis=1, keepdims=True) for side in (-ordered, ordered))
+    below, above = (
+        [(side > limit).sum(axis=1, keepdims=True) for limit in (reach, reach / 2)]
+        for side in (-ordered, ordered)
+    )
     # If all pairs are the same except for a random sign, all that dissent would be left out in at
     # most 0.2 % of cases.
     most = int(count / 2 - 1.6 * math.sqrt(count))
     # Rounded values may be equal for the most part; then the others are no outliers.
-    is_few = (reach > 0) & (np.maximum(low, above) <= most) & (count >= _FEWEST_WITH_OUTLIERS)
-    return low * is_few, count - above * is_few
+    # Those that are half as far count: else a part of the rarer of two modes would be left out.
+    is_few = (reach > 0) & (np.maximum(below[1], above[1]) <= most)
+    is_few &= count >= _FEWEST_WITH_OUTLIERS
+    return below[0] * is_few, count - above[0] * is_few
 
 
 def _charge_numbers(found: Matrix, pairs: Places | int, numbers: Places | int) -> Matrix:

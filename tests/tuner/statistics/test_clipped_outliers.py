@@ -106,7 +106,14 @@ def test_where_most_are_equal_nothing_is_clipped(equal: str) -> None:
 @pytest.mark.parametrize("pairs", [7, 9, 11])
 @pytest.mark.parametrize(
     ("noise", "gain"),
-    [("normal", 0), ("disturbed", 0), ("two modes", 0), ("coin", 0), ("coin", 0.1), ("coin", -0.1)],
+    [
+        ("normal", 0),
+        ("disturbed", 0),
+        ("two modes", 0),
+        ("coin", 0),
+        ("coin", 0.1),
+        ("coin", -0.1),
+    ],
 )
 def test_clipping_keeps_the_level(noise: str, gain: float, pairs: int) -> None:
     rng, truth = random.Random(pairs), math.exp(gain)
