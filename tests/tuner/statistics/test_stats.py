@@ -261,8 +261,8 @@ def test_pairs_of_one_of_two_values_are_not_taken_for_outliers(pairs: int, noise
     ]
     found = [one._replace(spread=0.0) for one in estimate_ratios(samples, [])]
     missed = sum(abs(one.mean) > one.half_width(0.995) for one in found)
-    # 0.5 % are right. Were outliers left out, it would be 1.3 % of 18 and 1.6 % of 24 pairs; of 86,
-    # 5.3 %, if only the outliers were counted, and not those that are half as far.
+    # 0.5 % are right. Were outliers left out, it would be 1.3 % of 18 and 1.6 % of 24 pairs, and
+    # 5.3 % of 86 if only the outliers were counted, and not those that are half as far.
     assert missed / len(samples) < 0.01
 
 
