@@ -162,12 +162,12 @@ def run(case: Case) -> Result:
             powered_found=sum(map(len, shown)),
         )
     seconds = round(time.process_time() - started, 2)
-    return replace(result, oracle=oracle, seconds=seconds, commit=_commit())
+    return replace(result, oracle=oracle, seconds=seconds, commit=_read_commit())
 
 
 @cache
-def _commit() -> str:
-    """Of the code that runs; empty outside of a checkout."""
+def _read_commit() -> str:
+    """The commit of the code that runs; empty outside of a checkout."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=False)

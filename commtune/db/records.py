@@ -301,7 +301,7 @@ class CampaignSummary:
         wall_s: total wall time of stored runs, seconds.
         last_run: start of the newest run, seconds since 1970; ``None`` before the first.
         best: the best gain; ``None`` if nothing is confirmed (yet).
-        notes: those of recommended profiles that have one, by name, as in ``StoredProfile``.
+        notes: those of recommended profiles that have one, by name.
         locked_by: host, process and start of its controller; empty without one.
         jobs: the scheduler's jobs that are not over.
         node_hours: node-hours that all jobs used, as far as known for running ones.

@@ -253,7 +253,9 @@ def _lines(one: RecentCampaign, db: str | None) -> list[str]:
         lines.append(f"  LOOK: {one.need}{said}")
     if one.profiles:
         lines.append(f"  {_result(one, db)}")
-        lines += [f"    {campaign.name}/{of}: {note}" for of, note in campaign.notes.items()]
+        lines += [
+            f"    {campaign.name}/{profile}: {note}" for profile, note in campaign.notes.items()
+        ]
     return lines
 
 

@@ -257,8 +257,8 @@ def _describe_point(point: PointEvidence, row: BestRow) -> str:
     if point.speed != ALL:
         state = f" in the {point.speed} machine state"
         interval = format_simultaneous(None, together or row.level)
-    is_faster = row.verdict != Verdict.FASTER or point.verdict is Verdict.FASTER
-    finding = "" if is_faster or point not in row.sure_points else f": {describe_finding(point)}"
+    is_exception = row.verdict == Verdict.FASTER and point.verdict is not Verdict.FASTER
+    finding = f": {describe_finding(point)}" if is_exception and point in row.sure_points else ""
     size, default, candidate, speedup = point_cells(point)
     return (
         f"{size}{state}: default {default}, candidate {candidate}, speedup {speedup}, "

@@ -230,6 +230,7 @@ class TableModel:
         self.fit()
         observed = self._observe(self.fitted)
         idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
+        # Without the default, to which all runs are compared already.
         rows, means, share = observed.rows[1:], observed.means[1:], observed.share[1:]
         shown = find_shown_at_a_size(rows, means, 1 / share, idle)
         self.idle = tuple(self.encoding.space.parameters[n].name for n in idle if n not in shown)

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from commtune.model import FEWEST_PAIRS, SESSION_SPREAD, Interval, Verdict
 
-#: Samples x pairs, or one column.
-Matrix = NDArray[np.float64]
-Places = NDArray[np.intp]
+#: Samples x pairs, or a column with a number for each sample; and such numbers that count pairs.
+_Matrix = NDArray[np.float64]
+_Counts = NDArray[np.intp]
 _NORMAL_95 = 1.96
 #: The fewest pairs of each order from which its effect is estimated.
 _FEWEST_OF_AN_ORDER = 3
@@ -144,7 +144,7 @@ def estimate_ratios(
         both = _estimate_means(np.vstack([logs, even]))
         found, rest = both[:, :rows], both[:, rows:]
         is_shown = _ORDER_SHOWN * rest[1] ** 2 < found[1] ** 2
-        found = np.where(is_shown, _charge_numbers(rest, count, 1), found)
+        found = np.where(is_shown, _spend_freedom(rest, count, 1), found)
     columns = found[:, :, 0].T.tolist()
     return [Estimate(mean, error, freedom, count) for mean, error, freedom in columns]
 
@@ -187,39 +187,41 @@ def estimate_mean_ratio(times_s: Sequence[tuple[float, float]]) -> Estimate | No
     return Estimate(math.log(one_s / other_s), error, count - 1, count)
 
 
-def _estimate_means(logs: Matrix) -> Matrix:
+def _estimate_means(logs: _Matrix) -> _Matrix:
     """Estimates the mean of each row without outliers, trimmed where the rest needs that.
 
     Returns:
         Mean, error and degrees of freedom, each a column.
     """
     ordered = np.sort(logs)
-    center = _middle(ordered)
+    center = _find_medians(ordered)
     ordered -= center  # pairs that are all the same then have no error at all
     low, high = _find_outliers(ordered)
     cut = _count_trimmed(high - low)
-    whole, trimmed = _trimmed_means(ordered, low, high, np.array([0 * cut, cut]))
+    whole, trimmed = _trim_means(ordered, low, high, np.array([0 * cut, cut]))
     limit = _TRIMMED_AT * whole[1]
     is_trimmed = (trimmed[1] < limit) | (np.abs(trimmed[0] - whole[0]) > limit)
-    found = np.where(is_trimmed, trimmed, _charge_numbers(whole, high - low, np.sign(cut)))
+    found = np.where(is_trimmed, trimmed, _spend_freedom(whole, high - low, np.sign(cut)))
     found[0] += center
     return found
 
 
-def _middle(ordered: Matrix) -> Matrix:
+def _find_medians(ordered: _Matrix) -> _Matrix:
     """Returns the median of each sorted row."""
     count = ordered.shape[1]
-    found: Matrix = ordered[:, [(count - 1) // 2, count // 2]].sum(axis=1, keepdims=True) / 2
+    found: _Matrix = ordered[:, [(count - 1) // 2, count // 2]].sum(axis=1, keepdims=True) / 2
     return found
 
 
-def _find_outliers(ordered: Matrix) -> tuple[Places, Places]:
+def _find_outliers(ordered: _Matrix) -> tuple[_Counts, _Counts]:
     """Finds where outliers end and begin again in each row, with a median of 0.
 
     If too many would be left out, none are outliers.
     """
-    count = ordered.shape[1]
-    reach = _OUTLIER_AT * _middle(np.sort(np.abs(ordered)))
+    rows, count = ordered.shape
+    if count < _FEWEST_WITH_OUTLIERS:
+        return np.zeros((rows, 1), dtype=np.intp), np.full((rows, 1), count)
+    reach = _OUTLIER_AT * _find_medians(np.sort(np.abs(ordered)))
     below, above = (
         [(side > limit).sum(axis=1, keepdims=True) for limit in (reach, reach / 2)]
         for side in (-ordered, ordered)
@@ -230,18 +232,17 @@ def _find_outliers(ordered: Matrix) -> tuple[Places, Places]:
     # Rounded values may be equal for the most part; then the others are no outliers.
     # Those that are half as far count: else a part of the rarer of two modes would be left out.
     is_few = (reach > 0) & (np.maximum(below[1], above[1]) <= most)
-    is_few &= count >= _FEWEST_WITH_OUTLIERS
     return below[0] * is_few, count - above[0] * is_few
 
 
-def _charge_numbers(found: Matrix, pairs: Places | int, numbers: Places | int) -> Matrix:
+def _spend_freedom(found: _Matrix, pairs: _Counts | int, spent: _Counts | int) -> _Matrix:
     """Widens estimates for further numbers that the same pairs determined."""
     mean, error, freedom = found
-    error = error * np.sqrt((pairs - 1) / (pairs - 1 - numbers))
-    return np.array([mean, error, freedom - numbers])
+    error = error * np.sqrt((pairs - 1) / (pairs - 1 - spent))
+    return np.array([mean, error, freedom - spent])
 
 
-def _trimmed_means(ordered: Matrix, low: Places, high: Places, cut: Places) -> Matrix:
+def _trim_means(ordered: _Matrix, low: _Counts, high: _Counts, cut: _Counts) -> _Matrix:
     """Estimates means without the ``cut`` smallest and largest values.
 
     Of the h values that are kept, h - 1 - cut / 2 are the degrees of freedom. With Tukey &
@@ -250,10 +251,10 @@ def _trimmed_means(ordered: Matrix, low: Places, high: Places, cut: Places) -> M
 
     Args:
         low, high: where the values of each row begin and end; the others are outliers.
-        cut: several columns.
+        cut: how many to leave out on each side, a column for each choice.
 
     Returns:
-        For each column, mean, error and degrees of freedom.
+        For each choice, mean, error and degrees of freedom.
     """
     first, end, place = low + cut, high - cut, np.arange(ordered.shape[1])
     rows = np.arange(len(ordered))[:, None]
@@ -267,15 +268,15 @@ def _trimmed_means(ordered: Matrix, low: Places, high: Places, cut: Places) -> M
     return np.stack([mean, error, count - 1 - cut / 2], axis=1)
 
 
-def _interquartile_means(values: Matrix) -> Matrix:
+def _interquartile_means(values: _Matrix) -> _Matrix:
     """Returns the mean of the middle half of each row, of few without the two extremes."""
     count = values.shape[1]
     cut = max(1, count // 4)
-    found: Matrix = np.sort(values)[:, cut : count - cut].mean(axis=1, keepdims=True)
+    found: _Matrix = np.sort(values)[:, cut : count - cut].mean(axis=1, keepdims=True)
     return found
 
 
-def _count_trimmed(pairs: Places) -> Places:
+def _count_trimmed(pairs: _Counts) -> _Counts:
     """Counts the pairs to trim on each side: one of 12, one more of every three, up to a fifth.
 
     A fifth of fewer would be unsafe. If all pairs are the same except for a random sign, all that

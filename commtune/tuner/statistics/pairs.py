@@ -91,8 +91,8 @@ def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
 
     A run is disturbed if it is the only one of its side that is too slow for either side, and
     slower than all others by over half of what its ratio is off. Several may be a mode of the
-    machine, and so may a run that is slow on its own side only, or but for the speedup. A block
-    that is slow as a whole has no outlying ratio.
+    machine, and so may one that is slow on its own side only. One that stands out by no more than
+    the speedup is not disturbed. A block that is slow as a whole has no outlying ratio.
     """
     ratios = [one - other for one, other in log_times]
     if len(ratios) not in _CLIPPED_PAIRS:

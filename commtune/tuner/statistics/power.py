@@ -48,12 +48,13 @@ def detectable_gain(
         times: planned pairs over pairs so far; less than 1 counts as 1.
         strata: the pairs of the estimate, by machine state; without them noise is taken as normal.
     """
-    least, times = math.log1p(minimum_gain), max(1.0, times)
+    least = math.log1p(minimum_gain)
+    times = max(1.0, times)
     pools = list(filter(None, map(_center_pairs, strata)))
     if pools and not any(pairs.is_across_states for pairs in strata):
         drawn = _draw_places(found.pairs, tuple(map(len, pools)), times)
         samples = [_estimate_samples(pools, places, found.rounding) for places in drawn]
-        # Maybe the same: of all combinations, few are of a sample with itself.
+        # Both may be one set: of all combinations, few are of a sample with itself.
         now, then = samples[0], samples[-1]
         half_widths = [_half_width(one, level) for one in now]
         # Shown by pairs without noise: it does not grow with the half width.
@@ -113,7 +114,7 @@ def _draw_places(seed: int, counts: tuple[int, ...], times: float) -> list[list[
 
     Args:
         counts: of the pairs of each pool.
-        times: planned pairs over their number; with 1, all is one.
+        times: planned pairs over their number; with 1, one set of samples is both.
     """
     rng = random.Random(seed)  # the same pairs say the same
     return [

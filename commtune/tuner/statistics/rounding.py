@@ -20,8 +20,8 @@ _PRINTED_DIGITS = 6
 def smallest_step(times_s: Collection[float]) -> float:
     """Finds the step (seconds) of which times are multiples.
 
-    For printed times it is in units of the last digit, also for a single one. Else a single time
-    may be one tick of a clock.
+    For printed times it is in units of the last digit, also for a single one. Otherwise it is the
+    smallest distance between two times, or of one from 0: that may be one tick of a clock.
     """
     distinct = sorted(set(map(_as_decimal, times_s)))
     gaps = [high - low for low, high in pairwise(distinct)]

@@ -100,23 +100,23 @@ def measure_tails(cells: Mapping[Cell, Pairs]) -> dict[int, Tail]:
 
 
 def describe_slow_runs(
-    tails: Mapping[int, Tail], sizes: Collection[int], default: str = "the default"
+    tails: Mapping[int, Tail], sizes: Collection[int], beside: str = "the default"
 ) -> str:
     """Describes the slow runs at the worst size; empty if no size has more than the default.
 
     Args:
         tails: by size in bytes.
         sizes: bytes.
-        default: what the candidate was compared with.
+        beside: what the candidate was compared with.
     """
     heavier = {size: tail for size, tail in tails.items() if size in sizes and tail.is_heavier}
     if not heavier:
         return ""
     size, tail = min(heavier.items(), key=lambda item: item[1].mean.ratio)
     return (
-        f"more slow runs than with {default} at {', '.join(map(format_size, sorted(heavier)))}; "
+        f"more slow runs than with {beside} at {', '.join(map(format_size, sorted(heavier)))}; "
         f"at {format_size(size)}, {tail.slow} of {tail.pairs} took over {SLOW} times the median "
-        f"({default.removeprefix('the ')}: {tail.default_slow}); speedup of mean times "
+        f"({beside.removeprefix('the ')}: {tail.default_slow}); speedup of mean times "
         f"{format_speedup(tail.mean)}, 95 % CI by itself, and of the slowest runs (95th "
         f"percentile) {tail.p95_ratio:.2f}x"
     )

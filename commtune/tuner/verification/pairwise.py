@@ -39,6 +39,7 @@ class Arm(StrEnum):
 
     @property
     def other(self) -> Arm:
+        """The configuration that this one is compared with."""
         return Arm.B if self is Arm.A else Arm.A
 
 

@@ -43,6 +43,12 @@ def test_what_is_shown_at_one_size_is_not_idle() -> None:
     assert found >= 9
 
 
+def test_without_any_run_all_stay_idle() -> None:
+    model = TableModel(SPACE, SIZES)
+    model.find_idle(is_last_test=True)
+    assert len(model.idle) == len(SPACE.parameters) - 1  # one stays, for what it is worth
+
+
 def test_what_does_nothing_is_rarely_shown() -> None:
     encoding, shown = Encoding(SPACE), 0
     for seed in range(200):

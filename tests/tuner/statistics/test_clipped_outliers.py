@@ -8,7 +8,11 @@ import random
 import pytest
 
 from commtune.model import Interval
-from commtune.tuner.statistics.intervals import estimate_ratio, interval_of_ratio
+from commtune.tuner.statistics.intervals import (
+    estimate_ratio,
+    estimate_ratios,
+    interval_of_ratio,
+)
 from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
 #: Noise of a run each, logarithms.
@@ -128,11 +132,12 @@ def test_clipping_keeps_the_level(noise: str, gain: float, pairs: int) -> None:
         }[noise]
         return rng.gauss(extra[0] + gain, 0.02), rng.gauss(extra[1], 0.02)
 
-    missed = missed_before = 0
-    for _ in range(2000):
-        drawn = [both() for _ in range(pairs)]
-        missed += not interval(drawn).low <= truth <= interval(drawn).high
-        missed_before += not unclipped(drawn).low <= truth <= unclipped(drawn).high
+    def count_misses(samples: list[list[float]]) -> int:
+        gains = [interval_of_ratio(one, 0.995) for one in estimate_ratios(samples, [])]
+        return sum(not gain.low <= truth <= gain.high for gain in gains)
+
+    drawn = [[both() for _ in range(pairs)] for _ in range(2000)]
+    missed, missed_before = (count_misses([*map(how, drawn)]) for how in (clip_outliers, ratios))
     # By right 10; chance gives more than 21 in one of 1,000 such tests. By the toss of a coin, all
     # of 7 pairs agree in 1.6 % of cases.
     assert missed <= max(21, missed_before + 5)

@@ -53,6 +53,7 @@ def test_modes_that_nothing_tells_apart_take_little_of_the_power(pairs: int) -> 
     assert 0.86 < found / cases < 0.975
 
 
+@pytest.mark.slow
 def test_of_pairs_with_outliers_new_ones_find_as_much_as_is_said() -> None:
     """New pairs have outliers that those which were made lack. Log ratios of Student's t."""
     rng, sets, each, pairs, found = np.random.default_rng(1), 500, 20, 30, 0
