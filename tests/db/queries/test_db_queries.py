@@ -317,7 +317,7 @@ def test_a_server_finds_an_answer_by_index(postgresql_url: str, postgresql_socke
     )
     assert best_profiles(f"{postgresql_url}&options={explained}", "allreduce", 4096)
     said = read_from(log, before)
-    assert "ix_profiles_best" in said
+    assert "ix_profiles_best" in said, said
     read_whole = set(re.findall(r"Seq Scan on (\w+)", said))
     assert not read_whole & {"runs", "measurements", "profiles", "campaigns", "trials"}, said
 

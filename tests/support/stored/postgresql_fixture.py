@@ -66,6 +66,7 @@ class PostgresqlServer:
     def start(self) -> None:
         """Starts it, also again, and waits until it answers."""
         settings = f"-k {self.socket} -c listen_addresses= -c max_connections=100 -c fsync=off"
+        settings += " -c autovacuum=off"  # plans must not depend on when it comes by
         self._call("pg_ctl", *_WAITS, "-l", str(self.socket / "log"), "-o", settings, "start")
 
     def stop(self) -> None:
