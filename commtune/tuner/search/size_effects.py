@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from commtune.tuner.search.encoding import Matrix, Rows
 
 #: The family-wise error rate: the probability to find any parameter that does nothing, were runs
-#: independent and normal (2 % where 8 % of runs are 1.5 times as fast). Bonferroni's correction is
-#: over values and sizes.
+#: independent and normal. Bonferroni's correction is over values and sizes.
 _ERROR_RATE = 0.001
 #: The least weight of a value, in runs that tell it from the parameters that are kept.
 _LEAST_WEIGHT = 2.5

@@ -52,10 +52,11 @@ def detectable_gain(
     times = max(1.0, times)
     pools = list(filter(None, map(_center_pairs, strata)))
     if pools and not any(pairs.is_across_states for pairs in strata):
-        drawn = _draw_places(found.pairs, tuple(map(len, pools)), times)
-        samples = [_estimate_samples(pools, places, found.rounding) for places in drawn]
-        # Both may be one set: of all combinations, few are of a sample with itself.
-        now, then = samples[0], samples[-1]
+        rng = random.Random(found.pairs)  # the same pairs say the same
+        now = _draw_samples(pools, 1.0, found.rounding, rng)
+        then = now  # of all combinations, few are of a sample with itself
+        if times > 1.0:
+            then = _draw_samples(pools, times, found.rounding, rng)
         half_widths = [_half_width(one, level) for one in now]
         # Shown by pairs without noise: it does not grow with the half width.
         base = _least_mean(0.0, least, found.spread)
@@ -108,36 +109,23 @@ def _half_width(found: Estimate, level: float) -> float:
     return math.hypot(t_quantile((1 + level) / 2, found.freedom) * found.error, found.rounding)
 
 
-@lru_cache(maxsize=8)  # most sizes of a campaign have as many pairs
-def _draw_places(seed: int, counts: tuple[int, ...], times: float) -> list[list[list[list[int]]]]:
-    """Draws samples of pairs by their places in pools: as many as there are, and those planned.
-
-    Args:
-        counts: of the pairs of each pool.
-        times: planned pairs over their number; with 1, one set of samples is both.
-    """
-    rng = random.Random(seed)  # the same pairs say the same
-    return [
-        [[rng.choices(range(n), k=round(n * part)) for n in counts] for _ in range(_DRAWS)]
-        for part in dict.fromkeys((1.0, times))
-    ]
-
-
-def _estimate_samples(
+def _draw_samples(
     pools: Sequence[Sequence[tuple[float, float]]],
-    places: Sequence[Sequence[Sequence[int]]],
+    times: float,
     rounding: float,
+    rng: random.Random,
 ) -> list[Estimate]:
-    """Estimates the mean log gain of each sample.
+    """Draws samples of pairs and estimates the mean log gain of each.
 
     Args:
         pools: the pairs of each machine state that are drawn from.
-        places: of the pairs in each pool, by sample.
+        times: pairs to draw over their number.
     """
     parts = []
-    for pool, drawn in zip(pools, zip(*places, strict=True), strict=True):
-        is_first = [place % 2 == 0 for place in range(len(drawn[0]))]
-        parts.append(estimate_ratios([_take_ratios(pool, one) for one in drawn], is_first))
+    for pool in pools:
+        count = round(len(pool) * times)
+        logs = [_draw_ratios(pool, count, rng) for _ in range(_DRAWS)]
+        parts.append(estimate_ratios(logs, [place % 2 == 0 for place in range(count)]))
     found = filter(None, map(combine_strata, zip(*parts, strict=True)))
     return [one._replace(rounding=rounding) for one in found]
 
@@ -157,9 +145,11 @@ def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
     return [(one + wider * (x - one), other + wider * (y - other)) for x, y in runs]
 
 
-def _take_ratios(pool: Sequence[tuple[float, float]], places: Sequence[int]) -> list[float]:
-    """Takes log ratios from a pool, every second one of a pair in the other order."""
-    log_times = [pool[place] for place in places]
+def _draw_ratios(
+    pool: Sequence[tuple[float, float]], count: int, rng: random.Random
+) -> Sequence[float]:
+    """Draws log ratios from a pool, every second one of a pair in the other order."""
+    log_times = rng.choices(pool, k=count)
     log_times[1::2] = [(other, one) for one, other in log_times[1::2]]
     return clip_outliers(log_times)
 

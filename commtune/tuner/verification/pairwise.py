@@ -190,7 +190,9 @@ class PairwiseComparison:
             oversubscribed=self._session.is_oversubscribed(),
             repeats=self._session.reruns,
             lost=Counter(run.outcome for run in evidence.runs if run.outcome.is_lost),
-            slow_runs={arm: describe_slow_runs(of, of, arm.other) for arm, of in tails.items()},
+            slow_runs={
+                arm: describe_slow_runs(found, found, arm.other) for arm, found in tails.items()
+            },
             interrupted=interrupted,
         )
 

@@ -43,10 +43,10 @@ def test_what_is_shown_at_one_size_is_not_idle() -> None:
     assert found >= 9
 
 
-def test_without_any_run_all_stay_idle() -> None:
+def test_without_any_run_nothing_is_shown() -> None:
     model = TableModel(SPACE, SIZES)
     model.find_idle(is_last_test=True)
-    assert len(model.idle) == len(SPACE.parameters) - 1  # one stays, for what it is worth
+    assert len(model.idle) == len(SPACE.parameters) - 1  # one always stays, to be run again
 
 
 def test_what_does_nothing_is_rarely_shown() -> None:
