@@ -1,12 +1,13 @@
-"""Six noise models from the literature.
+"""Eight noise models from the literature.
 
 They were written before their authors had read any of the package's statistics: the models in
 simulated.py might have been chosen to pass. The constants come from the papers named below or from
 the reckoning beside them, not from trying which ones pass. Since ``Interruptions`` and
 ``Congestion`` were written, some choices were made with their results in view; which, says
-docs/method.md. ``HashCollisions`` and ``LossTimeouts`` came last; their author knew neither the
-code of the package nor any earlier result. Times are in seconds; the slowdown of a run is a factor
-of its time on an idle machine.
+docs/method.md. ``HashCollisions`` and ``LossTimeouts`` came later; their author knew neither the
+code of the package nor any earlier result. ``UnpinnedRanks`` and ``MemoryNeighbours`` came last;
+their author knew only this file. Times are in seconds; a slowdown is a factor of the time on an
+idle machine.
 """
 
 from __future__ import annotations
@@ -322,3 +323,77 @@ class LossTimeouts:
         """A truncated Pareto, by its inverse distribution function."""
         tail = (0.29 / 382) ** 1.2
         return 0.29 * math.pow(1 - self.random.random() * (1 - tail), -1 / 1.2)
+
+
+@dataclass
+class UnpinnedRanks:
+    """Sockets on which a scheduler starts the ranks of a launch, and moves some while it runs.
+
+    Four nodes with four ranks, which Linux (5.11 on) starts on one socket: that of the network
+    card or the far one, drawn for each launch and node. A rank moves across every 20 s, and back
+    after 2 s (NUMA balancing scans once a second). Recursive halving and doubling: four steps of
+    0.5 us in a node, 1 us between sockets; four of 2 us between nodes, 14 % more for each far end;
+    1.5 times the message at 12.5 GB/s, 1.2 times as long if a card is far. If a rank is away from
+    its memory, half of that has 60 % of the bandwidth: 1 + 0.5 * (1 / 0.6 - 1) = 1.33 (all but the
+    14 % assumed). Smolyar et al.: IOctopus (ASPLOS 2020): far cards cost up to 1.28 times the
+    latency, 2.7 times the throughput; Mazouz, Touati, Barthou: Thread Pinning (HPCS 2011).
+    """
+
+    random: np.random.Generator
+    _calls: int = field(default=0, init=False)
+
+    def slowdown(self, start: float, duration: float) -> float:
+        """Of the next size of a run, by the sockets in its middle; ``start`` never decreases."""
+        size, middle = self._calls % _SIZES, start + duration / 2
+        if size == 0:
+            self._socket = self.random.random((4, 1)) < 0.5
+            self._moved, self._at = np.zeros((4, 4), dtype=bool), start
+        kept = math.exp((self._at - middle) * (1 / 20 + 1 / 2))
+        self._moved = self.random.random((4, 4)) < (1 - kept) / 11 + kept * self._moved
+        self._calls, self._at = self._calls + 1, middle
+        far = (self._socket ^ self._moved).astype(int)
+        split = abs(far[:, ::2] - far[:, 1::2]).max() + abs(far[:, :2] - far[:, 2:]).max()
+        ends = (far[::2] + far[1::2]).max() + (far[:2] + far[2:]).max()
+        pace = 4 / 3 if self._moved.any() else 1.2 if far.any() else 1
+        transfer = 1.5 * _BYTES[size] / 12.5e3
+        factor = (10 + 2 * (0.5 * split + 0.28 * ends) + pace * transfer) / (10 + transfer)
+        return float(factor * math.exp(self.random.normal(0, 0.01)))
+
+
+@dataclass
+class MemoryNeighbours:
+    """Up to two jobs on other cores of the nodes, which need the memory in a phase of their steps.
+
+    Jobs last for exp(4.4) = 81 s (median) and 346 s (mean), log-normal with a spread of 1.7 (Li,
+    Groep, Wolters: Workload Characteristics of a Multi-cluster Supercomputer, JSSPP 2004), gaps
+    for 346 s, too. All steps of a job take the same 0.1 to 30 s, log-uniform, of which the phase
+    is 20 to 80 %; in it transfers take 1 to 3 times as long. They are 14 to 91 % of a ring of 30
+    steps of 2 us at 12.5 GB/s from 64 KiB on; below, 5 % are misses (all assumed). Groves, Grant,
+    Arnold: NiMC (IPDPS 2016): up to 3 times; Denis, Jeannot, Swartvagher (ICPP 2021): 10 times.
+    """
+
+    random: np.random.Generator
+    _calls: int = field(default=0, init=False)
+
+    def slowdown(self, start: float, duration: float) -> float:
+        """The median of the next size of a run; ``start`` never decreases."""
+        if self._calls == 0:  # A day before, as jobs may be under way.
+            self._jobs = [self._draw(start - 86400), self._draw(start - 86400)]
+        for slot in range(2):
+            while self._jobs[slot][1] <= start:
+                self._jobs[slot] = self._draw(self._jobs[slot][1])
+        jobs = [job for job in self._jobs if job[0] <= start]
+        share = max(0.05, 1 / (1 + 60e-6 * 12.5e9 * 8 / 15 / float(_BYTES[self._calls % _SIZES])))
+        self._calls += 1
+        now, factors = start, []
+        for _ in range(11):
+            excess = [more for since, _, step, busy, more in jobs if (now - since) % step < busy]
+            factors.append(1 + share * max(excess, default=0.0))
+            now += duration / 11 * factors[-1]
+        return sorted(factors)[5] * math.exp(self.random.normal(0, 0.01))
+
+    def _draw(self, after: float) -> tuple[float, float, float, float, float]:
+        """The next job: its start and end, the length of a step and of its phase, the excess."""
+        since = after + self.random.exponential(346)
+        step, until = 0.1 * 300 ** self.random.random(), since + self.random.lognormal(4.4, 1.7)
+        return since, until, step, step * self.random.uniform(0.2, 0.8), self.random.uniform(0, 2)
