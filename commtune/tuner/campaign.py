@@ -194,7 +194,12 @@ class Campaign:
         """
         measured = self._ablation.read_standings()
         found = {one: measured.get(one, standing) for one, standing in members.items()}
-        others = [standing for one, standing in measured.items() if one not in found]
+        others = [
+            standing
+            for one, standing in measured.items()
+            if one not in found
+            and not any(self._ablation.is_no_better(one, small) for small in found)
+        ]
         standings = [*found.values(), *others]
         prospects = Prospects(self._plan, standings, self._search.weights, spread)
         runs = int(left_s / self._confirmation.typical_s())

@@ -105,6 +105,11 @@ class AblationPhase:
             if found.blocks >= FEWEST and found.keys() >= {*sizes}
         }
 
+    def is_no_better(self, large: Configuration, small: Configuration) -> bool:
+        """Whether further variables are nowhere ahead of fewer by a standard error."""
+        ahead = self._effects(small, large) if small.items() < large.items() else {}
+        return bool(ahead) and all(e.mean < e.error for e in ahead.values())
+
     def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
         """Adds the sizes of a configuration to those of one that was made from it."""
         self._sizes[to] = self._sizes.get(to, frozenset()) | self._sizes[source]

@@ -68,6 +68,7 @@ class Observed:
     Attributes:
         similarity: of these rows to one another.
         share: variance of each mean as a share of a run's, one over its number of runs.
+        common: the same of the default's time, to which all means are relative.
         noise: covariance of one run between sizes.
     """
 
@@ -75,6 +76,7 @@ class Observed:
     similarity: _Similarity
     means: Matrix
     share: Matrix
+    common: float
     noise: Matrix
 
     @cached_property
@@ -82,6 +84,18 @@ class Observed:
         """The symmetric root of the inverse of the noise."""
         values, vectors = np.linalg.eigh(self.noise)
         found: Matrix = (vectors / np.sqrt(values)) @ vectors.T
+        return found
+
+    @cached_property
+    def row_whitening(self) -> Matrix:
+        """A root of the inverse of the covariance of the means' errors, in units of the noise.
+
+        That is a diagonal matrix plus a constant, so the root follows by Sherman & Morrison.
+        """
+        root = 1 / np.sqrt(self.share)
+        square = float(root @ root)
+        shrunk = (1 - 1 / np.sqrt(1 + self.common * square)) / max(square, 1e-12)
+        found: Matrix = (np.eye(len(root)) - shrunk * np.outer(root, root)) * root
         return found
 
 
@@ -247,27 +261,24 @@ class Posterior:
         self, covariance: Covariance, observed: Observed, known: Posterior | None = None
     ) -> None:
         self._covariance, self._rows = covariance, observed.rows
-        whitening = observed.whitening
+        whitening, row_whitening = observed.whitening, observed.row_whitening
         self._sizes = covariance.sizes()
         size_values, size_vectors = np.linalg.eigh(whitening @ self._sizes @ whitening)
         self._size_values = np.maximum(size_values, 0)
-        self._root = 1 / np.sqrt(observed.share)
         scale = covariance.values[_SCALE]
         if known is None:
             between = covariance.between_rows(observed.similarity) / scale
-            between *= np.outer(self._root, self._root)
+            between = row_whitening @ between @ row_whitening.T
             self._row_values, self._row_vectors = np.linalg.eigh(between)
         else:
             self._row_values, self._row_vectors = known._row_values, known._row_vectors
-        self._turned = self._root[:, None] * self._row_vectors
+        self._turned = row_whitening.T @ self._row_vectors
         self._variances = 1 + scale * np.outer(np.maximum(self._row_values, 0), self._size_values)
-        seen = (
-            self._row_vectors.T @ (observed.means * self._root[:, None]) @ whitening @ size_vectors
-        )
+        seen = self._turned.T @ observed.means @ whitening @ size_vectors
         self._solved = seen / self._variances
         self._size_projection = self._sizes @ whitening @ size_vectors
         #: What was added between rows since, and by how much the log likelihood grew.
-        self._left, self._right = np.zeros((len(self._root), 0)), np.zeros((0, len(self._root)))
+        self._left, self._right = self._turned[:, :0], self._turned[:0]
         self._grown = 0.0
         self.log_likelihood = -0.5 * float((seen * self._solved + np.log(self._variances)).sum())
 
@@ -286,7 +297,7 @@ class Posterior:
 
     def _compare(self, rows: Rows) -> Matrix:
         similarity = self._covariance.compare_rows(rows, self._rows)
-        found: Matrix = self._covariance.between_rows(similarity) * self._root @ self._row_vectors
+        found: Matrix = self._covariance.between_rows(similarity) @ self._turned
         return found
 
     def likelihood_growth(self, left: Matrix, right: Matrix) -> float:

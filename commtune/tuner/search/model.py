@@ -19,8 +19,8 @@ from commtune.tuner.search.covariance import Covariance, Flags, Observed, Poster
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.means import MeanTable
 from commtune.tuner.search.reducing import Reduction
-from commtune.tuner.search.size_effects import find_shown_at_a_size
-from commtune.tuner.search.standings import Speedups, Standing
+from commtune.tuner.search.size_effects import find_shown_by_sizes
+from commtune.tuner.search.standings import Speedups, Standing, find_center
 from commtune.tuner.search.trend import find_trend
 
 #: Log speedups are clipped from below at the first value: one slow run, or how slow something is,
@@ -28,9 +28,6 @@ from commtune.tuner.search.trend import find_trend
 #: speedups are found under noise (docs/search-trials.md, clipping slow runs). A failure counts as
 #: the second value at every size.
 _CLIPPED_AT, _FAILED = -0.15, -0.7
-#: The default has a speedup of 1 by definition. It enters the fit as the mean of this many runs:
-#: nearly exact, but not without noise, by which the model divides.
-_DEFAULT_RUNS = 200.0
 #: The prior of a run's noise: its standard deviation (logarithm), its correlation between sizes,
 #: and its weight in runs. Deviations are clipped at this many standard deviations, so that a few
 #: disturbed runs don't pass for general noise.
@@ -187,7 +184,7 @@ class TableModel:
         trend = find_trend(values - self._expect(counted, fitted))
         defaults = (values - trend)[[configuration.is_default for configuration in counted]]
         if len(defaults):
-            trend += np.median(defaults, axis=0)
+            trend += find_center(defaults)
         seen = (row for _, row in runs if not np.isnan(row).all())
         return [(one, row - off) for one, row, off in zip(known, seen, trend, strict=True)]
 
@@ -214,7 +211,7 @@ class TableModel:
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
 
-        Those that are shown at a single size are not idle.
+        Those that are shown beside the other sizes are not idle.
 
         None are dropped after few configurations, nor where that would leave only the default:
         the best configurations are to be run again all the same.
@@ -230,9 +227,7 @@ class TableModel:
         self.fit()
         observed = self._observe(self.fitted)
         idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
-        # Without the default, to which all runs are compared already.
-        rows, means, share = observed.rows[1:], observed.means[1:], observed.share[1:]
-        shown = find_shown_at_a_size(rows, means, 1 / share, idle)
+        shown = find_shown_by_sizes(observed.rows, observed.means, 1 / observed.share, idle)
         self.idle = tuple(self.encoding.space.parameters[n].name for n in idle if n not in shown)
         if all(self.drop_idle(configuration).is_default for configuration in self.fitted):
             self.idle = self.idle[:-1] if is_last_test else ()
@@ -339,15 +334,16 @@ class TableModel:
 
     def _observe(self, kept: Sequence[Configuration]) -> Observed:
         runs, means = self._means.look_up(kept, (1, np.full(len(self.sizes), _FAILED)))
-        values = np.vstack([np.zeros(len(self.sizes)), means])
         self._is_current = False  # since the scale is no longer that of the posterior
-        self._scale = np.maximum(np.sqrt(np.mean(values**2, axis=0)), _LEAST_SCALE)
-        rows = self.encoding.rows([DEFAULT, *kept])
+        square = (means**2).sum(axis=0) / (len(means) + 1)
+        self._scale = np.maximum(np.sqrt(square), _LEAST_SCALE)
+        rows = self.encoding.rows(kept)
         return Observed(
             rows=rows,
             similarity=self._covariance.compare_rows(rows, rows),
-            means=values / self._scale,
-            share=1 / np.r_[_DEFAULT_RUNS, runs.ravel()],
+            means=means / self._scale,
+            share=1 / runs.ravel(),
+            common=1 / max(1, self._means.runs_of(DEFAULT)),
             noise=self._estimate_noise() / np.outer(self._scale, self._scale),
         )
 

@@ -1,7 +1,8 @@
-"""Finds parameters with an effect at single sizes, by linear regression at each size.
+"""Finds parameters whose effect shows beside the other sizes, by regression on all of them.
 
 The evidence of the Gaussian process is for an effect at all sizes, in units of how much runs
-differ there. So noise that is large at many sizes can hide an effect at one where there is little.
+differ there. So noise that is large at many sizes can hide an effect at one where there is little,
+and noise that sizes have in common can hide one that they don't.
 """
 
 from __future__ import annotations
@@ -14,25 +15,26 @@ from numpy.typing import NDArray
 from commtune.tuner.search.encoding import Matrix, Rows
 
 #: The family-wise error rate: the probability to find any parameter that does nothing, were runs
-#: independent and normal. Bonferroni's correction is over values and sizes.
+#: independent and normal. Bonferroni's correction is over values.
 _ERROR_RATE = 0.001
 #: The least weight of a value, in runs that tell it from the parameters that are kept.
 _LEAST_WEIGHT = 2.5
 
 
-def find_shown_at_a_size(
+def find_shown_by_sizes(
     rows: Rows, means: Matrix, runs: NDArray[np.float64], idle: Sequence[int]
 ) -> list[int]:
-    """Finds idle parameters of which a value is faster at some size beyond doubt.
+    """Finds idle parameters of which a value changes the times of sizes beyond doubt.
 
-    Forward selection, beside the parameters that are kept already.
+    Forward selection, beside the parameters that are kept already. The test is Hotelling's, as an
+    F test of the multiple correlation of a value with all sizes.
 
     Args:
         means: log speedups, configurations x sizes, of any scale.
         runs: number of runs of each configuration.
         idle: numbers of parameters.
     """
-    from scipy.special import stdtr  # 0.1 s to import; only a tuning process needs it
+    from scipy.special import fdtrc  # 0.1 s to import; only a tuning process needs it
 
     found: list[int] = []
     if not len(rows):
@@ -41,20 +43,21 @@ def find_shown_at_a_size(
     while rest := [n for n in idle if n not in found]:
         kept = [n for n in range(rows.shape[1]) if n not in rest]
         basis = _find_basis(weights * np.hstack([np.ones_like(weights), _indicate(rows, kept)]))
-        freedom = len(rows) - basis.shape[1] - 1
-        if freedom < 1:
-            break
         values, left = (
             weights * one - basis @ (basis.T @ (weights * one))
             for one in (_indicate(rows, rest), means)
         )
-        correlation = _correlate(values, left)
-        best = min(float(correlation.max(initial=0.0)), 1 - 1e-12)
-        t = best * np.sqrt(freedom / (1 - best**2))
-        if not t or correlation.size * stdtr(freedom, -t) > _ERROR_RATE:
+        sizes = _find_basis(left)
+        freedom = len(rows) - basis.shape[1] - sizes.shape[1]
+        explained = _correlate(values, sizes)
+        best = min(float(explained.max(initial=0.0)), 1 - 1e-12)
+        if freedom < 1 or not best:
+            break
+        ratio = best / (1 - best) * freedom / sizes.shape[1]
+        if len(explained) * fdtrc(sizes.shape[1], freedom, ratio) > _ERROR_RATE:
             break
         owners = [n for n, _ in _list_values(rows, rest)]
-        found.append(owners[int(correlation.max(axis=1).argmax())])
+        found.append(owners[int(explained.argmax())])
     return found
 
 
@@ -76,9 +79,13 @@ def _find_basis(columns: Matrix) -> Matrix:
     return found
 
 
-def _correlate(values: Matrix, means: Matrix) -> Matrix:
-    """Correlates values with log speedups, values x sizes; 0 for values of too little weight."""
+def _correlate(values: Matrix, sizes: Matrix) -> NDArray[np.float64]:
+    """Returns the squared multiple correlation of each value; 0 for values of too little weight.
+
+    Args:
+        sizes: an orthonormal basis of the log speedups.
+    """
     weight = (values**2).sum(axis=0)
-    scale = np.sqrt(np.outer(weight, (means**2).sum(axis=0)))
-    found: Matrix = values.T @ means / np.maximum(scale, 1e-12)
-    return np.where(weight[:, None] < _LEAST_WEIGHT, 0.0, found)
+    explained = ((sizes.T @ values) ** 2).sum(axis=0) / np.maximum(weight, 1e-12)
+    found: NDArray[np.float64] = np.where(weight < _LEAST_WEIGHT, 0.0, explained)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from commtune.tuner.statistics.machine_states import MachineStates
 _LEVEL_QUANTILE, _FEWEST_RUNS, _LEAST_LEVEL = 0.9, 10, 0.05
 #: Of fewer runs of the default, one that was disturbed is the median.
 _FEWEST_OF_DEFAULT = 3
+
+#: The most rows from which a center is estimated.
+_MOST_IN_CENTER = 100
 
 #: A run's log speedup over the default at each size of the campaign; NaN where not comparable.
 Speedups = Matrix
@@ -45,7 +49,7 @@ class Standing:
 
 
 class SpeedupReader:
-    """Computes log speedups of runs over the default's median in the same machine state.
+    """Computes log speedups of runs over the default's center in the same machine state.
 
     With the estimand ``mean``, a run counts by the share of the default's mean time that it
     saves: averages of that are unbiased, and for ratios near 1 it is close to the logarithm.
@@ -71,12 +75,11 @@ class SpeedupReader:
         is_default = [one.is_default for one in known]
         times, is_good = evidence.times(Phase.SEARCH)
         time_s, state = (table[is_good] for table in self._read_times(times, len(is_good)))
-        middle = np.mean if self._estimand is Estimand.MEAN else np.median
         shape = len(self._states.names), len(self._sizes)
         self.default_s, self._factors = np.ones((2, *shape))
         self._is_enough = np.zeros(shape, dtype=bool)
         for cell, here in _list_cells(time_s[is_default], state[is_default], shape):
-            self.default_s[cell] = middle(here) if len(here) else np.nan
+            self.default_s[cell] = self._center(here) if len(here) else np.nan
             self._is_enough[cell] = len(here) >= _FEWEST_OF_DEFAULT
         gains = self._gains(time_s, state)
         if len(self._states.names) > 1:
@@ -96,6 +99,11 @@ class SpeedupReader:
             self.best = self._best_of(gains, state, self.best)
         found: Speedups = gains[0]
         return found
+
+    def _center(self, times_s: Matrix) -> float:
+        if self._estimand is Estimand.MEAN:
+            return float(times_s.mean())
+        return float(np.exp(find_center(np.log(times_s))))
 
     def _best_of(self, gains: Matrix, state: _Table, known: float) -> float:
         is_enough = self._is_enough[state, np.arange(len(self._sizes))]
@@ -120,6 +128,22 @@ class SpeedupReader:
             gains = -np.expm1(-gains)
         gains *= self._factors[cells]
         return gains
+
+
+def find_center(values: Matrix) -> Matrix:
+    """Estimates the center of each column by Hodges & Lehmann (1963): the median of pairs' means.
+
+    Where runs have two speeds, a median has one or the other, by chance. Of three values, one
+    that was disturbed would move this center, so it is their median. Of many rows, some are used,
+    evenly spread, since the pairs of thousands would take seconds.
+    """
+    if len(values) <= _FEWEST_OF_DEFAULT:
+        few: Matrix = np.median(values, axis=0)
+        return few
+    values = values[:: math.ceil(len(values) / _MOST_IN_CENTER)]
+    one, other = np.triu_indices(len(values))
+    found: Matrix = np.median((values[one] + values[other]) / 2, axis=0)
+    return found
 
 
 def _list_cells(values: _Table, state: _Table, shape: _Cell) -> Iterator[tuple[_Cell, Matrix]]:
