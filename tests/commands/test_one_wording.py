@@ -109,9 +109,14 @@ def test_a_size_at_which_a_profile_is_not_faster_is_called_the_same_everywhere(
     answer = replace(campaigns.find_profile(f"{NAME}/{found.name}", url), profile=profile)
     with opened_store(url) as store:
         store.save_profiles(given.begin(store, given.campaign("one")), [profile])
-    best.best_command("allreduce", "1KiB", campaign="one", db=url)
+    printed = []
+    for size in ("1KiB", None):
+        best.best_command("allreduce", size, campaign="one", db=url)
+        printed.append(capsys.readouterr().out)
     texts = {
-        "best": capsys.readouterr().out,
+        "best": printed[0],
+        "best of all sizes": printed[1],
+        "tune": " ".join(row for each in summary._rows(profile, 0.95) for row in each.values()),
         "show": manage._describe_profile(answer),
         "page": point_rows([hurt])[0]["verdict"],
         "report": page._FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
