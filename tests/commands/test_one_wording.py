@@ -14,6 +14,7 @@ import pytest
 from stored_campaigns import Made
 from stores import opened_store
 
+import commtune as ct
 from commtune.app.campaigns import stored as campaigns
 from commtune.app.profiles.reporting import write_campaign_report
 from commtune.commands.campaigns import manage, status, summary
@@ -181,6 +182,13 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
         "tcl": module("tcl").partition("module-whatis ")[2],
     }
     assert [name for name, text in said.items() if note not in text] == []
+    with ct.open_store(url) as opened:
+        rows = [row for one in opened.profiles("one") for row in one.rows()]
+        rows += opened.best("allreduce", "1KiB").rows()
+    assert {(row["profile"], row["note"]) for row in rows} == {
+        ("slow", note),
+        ("other", f"other: {note}"),
+    }
     assert [name for name in said if f"other: {note}" in said[name]] == [*said][:3]
     assert [name for name in said if ", see its note" in said[name]] == [*said][:3]
 
