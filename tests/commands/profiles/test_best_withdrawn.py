@@ -20,6 +20,7 @@ from commtune.commands.profiles import best
 from commtune.db.queries.profiles import load_profile, load_profiles
 from commtune.db.records import BestRow, SystemRecord
 from commtune.db.remote import load_answer
+from commtune.errors import ExportRefused
 from commtune.formatting import format_day
 from commtune.model import (
     DEFAULT,
@@ -185,6 +186,11 @@ def test_a_question_that_leaves_out_what_was_withdrawn_is_not_answered_with_its_
         store.save_profiles(earlier, [same])
     (row,) = json.loads(said(url, "64KiB", capsys, json_output=True, **asked))
     assert (row["campaign"], row["verdict"], row["environment"]) == ("earlier", "withdrawn", {})
+    with ct.open_store(url) as opened:
+        found = opened.best("allreduce", "64KiB", **asked)
+    assert (found.verdict, found.environment, found.note) == ("withdrawn", {}, row["note"])
+    with pytest.raises(ExportRefused, match="was withdrawn"):
+        found.export()
 
 
 OTHER_RUNS: list[dict[str, Any]] = [
