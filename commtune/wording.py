@@ -88,18 +88,17 @@ def _format_candidate_time(point: PointEvidence) -> str:
     return f"{derived}{text.format_duration(point.candidate_s)}"
 
 
-def describe_use(profile: str, *, is_decided: bool = True, withdrawn: str = "") -> str:
+def describe_use(profile: str, finding: str = "", *, withdrawn: str = "") -> str:
     """Words what to use at a size: a profile, or else the default, if its name is empty.
 
-    By its interval alone, as it is printed, an inconclusive size can look like a decided one.
-
     Args:
+        finding: what was found there, if that doesn't show it. By its interval alone, as it is
+            printed, an inconclusive size can look like a decided one.
         withdrawn: the name of a profile that is no longer recommended there.
     """
     if withdrawn:
         return f"the default, {withdrawn} was withdrawn"
-    use = profile or "the default"
-    return use if is_decided else f"{use}, {INCONCLUSIVE}"
+    return ", ".join(filter(None, [profile or "the default", finding]))
 
 
 def suggest_verification(campaign: str, profile: str, program: str = "commtune") -> str:

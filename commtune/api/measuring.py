@@ -132,14 +132,16 @@ class Verification(Table):
     evidence: VerificationResult
 
     def rows(self) -> list[Row]:
-        """Returns the new evidence, a row for each size."""
+        """Returns the new evidence, a row for each size; ``slow_runs`` are those of all sizes."""
+        found = self.evidence.verification
         return [
             {
                 **(point_row(size.point) if size.point else {"bytes": size.bytes}),
                 "finding": str(size.finding),
                 "stated_speedup": size.stated.ratio if size.stated else None,
+                "slow_runs": found.slow_runs,
             }
-            for size in self.evidence.verification.sizes
+            for size in found.sizes
         ]
 
 
@@ -178,7 +180,10 @@ class Comparison(Table):
     evidence: ComparisonResult
 
     def rows(self) -> list[Row]:
-        """Returns a row for each size and machine state; above 1, ``a_over_b`` favours B."""
+        """Returns a row for each size and machine state; above 1, ``a_over_b`` favours B.
+
+        ``slow`` is the side that has more slow runs, if one has.
+        """
         return [
             {
                 "bytes": one.bytes,
@@ -190,6 +195,7 @@ class Comparison(Table):
                 "high": one.ratio and one.ratio.high,
                 "pairs": one.ratio.pairs if one.ratio else 0,
                 "faster": str(one.faster) if one.faster else None,
+                "slow": str(one.slow) if one.slow else None,
             }
             for one in self.evidence.pairs.differences
         ]

@@ -100,8 +100,11 @@ class Profile(Table, model.Profile):
         return {**self.pinned, **self.configuration}
 
     def rows(self) -> list[Row]:
-        """Returns the evidence in the profile's range, a row for each size and machine state."""
-        named = ("campaign", "operation", "ranks", "nodes")
+        """Returns the evidence in the profile's range, a row for each size and machine state.
+
+        Each has the profile's note: slow runs and unproven variables are no part of a speedup.
+        """
+        named = ("campaign", "operation", "ranks", "nodes", "note")
         about = {"profile": self.name, **{name: getattr(self, name) for name in named}}
         return [{**about, **point_row(point)} for point in displayed_points(self.points_inside)]
 

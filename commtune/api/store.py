@@ -17,6 +17,7 @@ from commtune.db.records import BestRow, CampaignSummary
 from commtune.documents.quantities import parse_bytes
 from commtune.errors import InvalidValue, UserError
 from commtune.export.tables import in_groups
+from commtune.model import Verdict
 from commtune.model.operations import find_operation
 
 if TYPE_CHECKING:
@@ -194,8 +195,13 @@ class Store:
         )
 
     def _build_profile(self, row: BestRow) -> Profile:
-        # An answer that was withdrawn has no settings; the stored profile keeps them.
-        return replace(self.profile(row.id), configuration=row.configuration)
+        answer = load_profile(self.url, str(row.id), with_details=True)
+        if row.verdict == Verdict.WITHDRAWN:
+            # Maybe at this size alone, by what was found of another profile.
+            settings, verdict = row.configuration, Verdict.WITHDRAWN
+            said = replace(answer.profile, configuration=settings, verdict=verdict, note=row.note)
+            answer = replace(answer, profile=said)
+        return stored_profile(answer)
 
     def cancel(self, campaign: str, *, control_token: str | None = None) -> str:
         """Ends a campaign like ``commtune cancel``; returns what was ended, in words.

@@ -38,7 +38,9 @@ def test_a_small_campaign_is_tuned_and_looked_at(notebook: Path) -> None:
         assert (best.campaign, best.verdict) == ("small", "faster")
         best.export("tuned.sh")
         assert "export MYLIB_MODE=" in (notebook / "tuned.sh").read_text()
-        assert ct.verify(best, store=store, time="1s").finding in ("holds", "undecided")
+        check = ct.verify(best, store=store, time="1s")
+        assert check.finding in ("holds", "undecided")
+        assert check.rows()[0]["slow_runs"] == check.evidence.verification.slow_runs
     assert any(line.startswith("search: ") for line in said)
 
 

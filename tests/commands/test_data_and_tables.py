@@ -14,6 +14,7 @@ import pytest
 from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
+import commtune as ct
 from commtune import formatting
 from commtune.app.measure.comparison import ComparisonResult
 from commtune.commands.measure import compare
@@ -151,6 +152,8 @@ def test_the_slow_runs_of_a_side_are_in_the_table_below_it_and_in_json() -> None
     found = compare._comparison_data(result)
     assert found["slow_runs"] == {"A": "", "B": said}
     assert found["differences"][0]["slow"] == "B"
+    (row,) = ct.Comparison("default", "OTHER=1", result).rows()
+    assert (row["faster"], row["slow"]) == ("B", "B")
 
 
 def test_without_an_mpi_no_version_follows_its_word() -> None:

@@ -14,6 +14,7 @@ import pytest
 from stored_campaigns import Made
 from stores import opened_store
 
+import commtune as ct
 from commtune.app.campaigns import stored as campaigns
 from commtune.app.profiles.reporting import write_campaign_report
 from commtune.commands.campaigns import manage, status, summary
@@ -109,9 +110,14 @@ def test_a_size_at_which_a_profile_is_not_faster_is_called_the_same_everywhere(
     answer = replace(campaigns.find_profile(f"{NAME}/{found.name}", url), profile=profile)
     with opened_store(url) as store:
         store.save_profiles(given.begin(store, given.campaign("one")), [profile])
-    best.best_command("allreduce", "1KiB", campaign="one", db=url)
+    printed = []
+    for size in ("1KiB", None):
+        best.best_command("allreduce", size, campaign="one", db=url)
+        printed.append(capsys.readouterr().out)
     texts = {
-        "best": capsys.readouterr().out,
+        "best": printed[0],
+        "best of all sizes": printed[1],
+        "tune": " ".join(row for each in summary._rows(profile, 0.95) for row in each.values()),
         "show": manage._describe_profile(answer),
         "page": point_rows([hurt])[0]["verdict"],
         "report": page._FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
@@ -176,6 +182,13 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
         "tcl": module("tcl").partition("module-whatis ")[2],
     }
     assert [name for name, text in said.items() if note not in text] == []
+    with ct.open_store(url) as opened:
+        rows = [row for one in opened.profiles("one") for row in one.rows()]
+        rows += opened.best("allreduce", "1KiB").rows()
+    assert {(row["profile"], row["note"]) for row in rows} == {
+        ("slow", note),
+        ("other", f"other: {note}"),
+    }
     assert [name for name in said if f"other: {note}" in said[name]] == [*said][:3]
     assert [name for name in said if ", see its note" in said[name]] == [*said][:3]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,14 +17,16 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
 from commtune.db.queries.description import load_own_profile
+from commtune.db.queries.profiles import find_profiles
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.documents.files import write_file
-from commtune.errors import CommtuneError, UserError
+from commtune.errors import CommtuneError, ExportRefused, UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.export.formats import FORMATS
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 from commtune.paths import is_file
+from commtune.wording import describe_strength
 
 
 def export_profile(
@@ -54,6 +56,29 @@ def export_profile(
     if file is not None:
         write_file(file, rendered)
     return rendered
+
+
+def require_strength(
+    answers: Iterable[ProfileAnswer], db: str | None, **least: int | None
+) -> None:
+    """Refuses profiles that rest on less than is asked for.
+
+    Args:
+        least: as for ``find_profiles``.
+
+    Raises:
+        ExportRefused: one does.
+    """
+    asked = {name: value for name, value in least.items() if value is not None}
+    for answer in answers if asked else ():
+        if answer.id not in {one.id for one in find_profiles(db, answer.campaign, **asked)}:
+            wanted = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in asked.items())
+            name, rests_on = answer.profile.name, describe_strength(answer.strength)
+            raise ExportRefused(
+                f"profile {name} rests on less than {wanted}: {rests_on}",
+                hint=f"for more days, sessions and nodes: commtune verify {answer.reference}\n"
+                "for more pairs, continue the campaign with a larger --confirm",
+            )
 
 
 def list_usable_formats(answer: ProfileAnswer) -> list[str]:

@@ -309,6 +309,7 @@ def _plain(found: Sequence[RecentCampaign], since: float, until: float) -> dict[
                     for p in one.profiles
                 ],
                 "best": _best(one),
+                "notes": dict(one.campaign.notes),
             }
             for one in found
         ],

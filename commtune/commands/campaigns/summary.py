@@ -178,15 +178,15 @@ def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]
 
 
 def _use(profile: Profile, point: PointEvidence) -> str:
-    is_decided = point.verdict is not Verdict.UNDECIDED
+    finding = "" if point.verdict is Verdict.FASTER else wording.describe_finding(point)
     if profile.verdict is Verdict.FASTER:
-        return wording.describe_use(profile.name, is_decided=is_decided)
+        return wording.describe_use(profile.name, finding)
     if profile.verdict is Verdict.WITHDRAWN:
         return wording.describe_use("", withdrawn=profile.name)
     against = slower_state(point.bytes, profile.points, profile.minimum_gain)
     if against is not None:
         return f"the default, slower in the {against.speed} state"
-    return wording.describe_use("", is_decided=is_decided)
+    return wording.describe_use("", finding if point.verdict is Verdict.UNDECIDED else "")
 
 
 def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]:

@@ -149,7 +149,8 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         faster = row.verdict == Verdict.FASTER
         name = f"{row.campaign}/{row.name}"
         where = f"{text.format_ranks(row.ranks, row.nodes)}, {row.system}, {row.stack}"
-        use = describe_use(name if faster else "", is_decided=row.finding is not Verdict.UNDECIDED)
+        is_plain = row.finding in (Verdict.FASTER, Verdict.DEFAULT)
+        use = describe_use(name if faster else "", "" if is_plain else _name_finding(row))
         if likely := answer.accepted:
             points = tuple(point for point in likely.points if point.bytes == size)
             use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
@@ -157,6 +158,8 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         elif row.finding is Verdict.WITHDRAWN:
             use = describe_use("", withdrawn=name)
             used.setdefault(name, row)
+        elif answer.likely:
+            use = f"{use}; {describe_verdict(Verdict.LIKELY)}: {answer.likely.profile}"
         unmeasured = (text.format_size(size), "", "", "unmeasured")
         cells = point_cells(points[0]) if points else unmeasured
         rows.append([*cells, use])
@@ -301,7 +304,12 @@ def _finding(row: BestRow) -> str:
         surest = max(row.sure_points, key=lambda point: point.gain.low)
         return f"speedup {text.describe_speedup(surest.gain, surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
-    if row.verdict == Verdict.FASTER:
-        slowest = min(row.sure_points, key=lambda point: point.gain.low)
-        return f"{describe_finding(slowest)}{at}"
-    return f"keep the default, {describe_verdict(row.finding)}{at}"
+    keep = "" if row.verdict == Verdict.FASTER else "keep the default, "
+    return f"{keep}{_name_finding(row)}{at}"
+
+
+def _name_finding(row: BestRow) -> str:
+    """What was found at the size, where that is no speedup."""
+    if row.verdict == Verdict.FASTER and row.sure_points:
+        return describe_finding(min(row.sure_points, key=lambda point: point.gain.low))
+    return describe_verdict(row.finding)

@@ -11,8 +11,14 @@ import typer
 
 from commtune import process
 from commtune.app.campaigns import stored
-from commtune.app.profiles.use import apply_profile, export_profile
-from commtune.commands.options import DbOption
+from commtune.app.profiles.use import apply_profile, export_profile, require_strength
+from commtune.commands.options import (
+    DbOption,
+    MinDaysOption,
+    MinNodesOption,
+    MinPairsOption,
+    MinSessionsOption,
+)
 from commtune.export.rules import RULE_FORMATS
 
 
@@ -45,9 +51,15 @@ def export_command(
     library_rules: Annotated[
         Path | None, typer.Option(help="rccl-tuner: RCCL's own table, whose rows are copied")
     ] = None,
+    min_pairs: MinPairsOption = None,
+    min_days: MinDaysOption = None,
+    min_sessions: MinSessionsOption = None,
+    min_nodes: MinNodesOption = None,
     db: DbOption = None,
 ) -> None:
     """Write a profile, or a campaign's rules by size, as a file to load."""
+    least = {"min_pairs": min_pairs, "min_days": min_days}
+    least |= {"min_sessions": min_sessions, "min_nodes": min_nodes}
     if format_ in RULE_FORMATS:
         from commtune.app.profiles.rule_files import prepare_rules, write_rules
 
@@ -59,9 +71,11 @@ def export_command(
             accept_likely=accept == "likely",
             library_rules=library_rules,
         )
+        require_strength(rules.answers, db, **least)
         print(write_rules(rules, output), end="")
         return
     answer = stored.find_profile(profile, db)
+    require_strength([answer], db, **least)
     rendered = export_profile(
         answer,
         format_,

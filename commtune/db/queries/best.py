@@ -22,7 +22,9 @@ from commtune.db.queries.profiles import (
     build_point,
     campaign_names,
     common_fields,
+    harmful_campaigns,
     hold_integer,
+    note_withdrawn,
     read_evidence,
     write_numbers,
 )
@@ -101,10 +103,6 @@ WHERE p.campaign_id IN ({{ids}}) AND {_OF_OPERATION}
   AND p.bytes_low <= :most AND p.bytes_high >= :least AND {IS_WITHDRAWN}
 ORDER BY last_verified DESC
 """
-#: The campaigns with such profiles, and others. Of all verifications, which are few.
-_HARMFUL = (
-    "SELECT DISTINCT campaign_id AS id FROM verifications WHERE finding IN ('gone', 'worse')"
-)
 
 #: Columns that are the same of profiles for the same runs on the same machine.
 _SAME_RUNS = itemgetter(
@@ -178,7 +176,8 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     """Returns the answers of candidates about a size (bytes), newest first, undamaged ones."""
     order = "ORDER BY p.created DESC, p.id DESC"
     statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
-    found = read_rows(rows(statement, {}), "profiles")
+    harmful = harmful_campaigns(rows)
+    found = note_withdrawn(rows, read_rows(rows(statement, {}), "profiles"), harmful)
     evidence = _evidence_for(rows, found, hold_integer(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
     # Damage was reported. A part of the evidence gives no answer.
@@ -186,7 +185,8 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     answers = [
         _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes) for row in whole
     ]
-    withdrawn = _find_withdrawn(rows, [one for one in answers if one.verdict == Verdict.FASTER])
+    faster = [one for one in answers if one.verdict == Verdict.FASTER]
+    withdrawn = _find_withdrawn(rows, faster, harmful)
     settings = [_identify_settings(row, measured[row["campaign_id"]]) for row in whole]
     return [
         _withdraw_with(withdrawn.get(same, ()), row, answer)
@@ -258,16 +258,13 @@ def _best_row(
 
 
 def _find_withdrawn(
-    rows: Rows, answers: Sequence[BestRow]
+    rows: Rows, answers: Sequence[BestRow], harmful: Collection[int]
 ) -> dict[Hashable, list[Mapping[str, Any]]]:
     """Returns the profiles withdrawn at sizes of answers, the last one first, by settings."""
     sizes = [one.nearest_bytes for one in answers if one.nearest_bytes is not None]
-    if not sizes:
+    if not sizes or not harmful:
         return {}
     asked = {"op": answers[0].operation, "least": min(sizes), "most": max(sizes)}
-    harmful = [row["id"] for row in rows(_HARMFUL, {})]
-    if not harmful:
-        return {}
     stored = read_rows(rows(_WITHDRAWN.format(ids=write_numbers(harmful)), asked), "profiles")
     if not stored:
         return {}

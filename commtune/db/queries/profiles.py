@@ -8,7 +8,8 @@ be read, and NoAnswer if there is none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from commtune.db.connection.location import Rows, database_url, is_service
@@ -97,6 +98,11 @@ _DESCRIPTIONS = (
     " c.space AS space, c.settings AS settings"
 )
 
+#: The campaigns with verifications by which profiles are withdrawn: few of few.
+_HARMFUL = (
+    "SELECT DISTINCT campaign_id AS id FROM verifications WHERE finding IN ('gone', 'worse')"
+)
+
 _NEWEST_FIRST = "ORDER BY p.created DESC, p.operation, p.bytes_low, p.id"
 
 _POINTS = """
@@ -132,11 +138,7 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
         evidence = read_evidence(rows, [row["id"] for row in found])
         if not evidence:
             raise DamagedRows(f"profile {ref}")
-        of_campaign = rows(
-            f"{PROFILE.format(more='')} WHERE p.campaign_id = :campaign AND {IS_WITHDRAWN}",
-            {"campaign": found[0]["campaign_id"]},
-        )
-        row = _with_parts(found[0], read_rows(of_campaign, "profiles"))
+        (row,) = note_withdrawn(rows, found, harmful_campaigns(rows))
         strength = _read_strength(rows, row["id"])
     return ProfileAnswer(
         id=row["id"],
@@ -157,7 +159,7 @@ def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) 
     with open_for_reading(db) as rows:
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
         known = read_rows(stored, "profiles")
-        found = {row["id"]: _with_parts(row, known) for row in known}
+        found = {r["id"]: r for r in note_withdrawn(rows, known, harmful_campaigns(rows))}
         evidence = read_evidence(rows, list(found))
     return [_whole(found[number], points, with_details) for number, points in evidence.items()]
 
@@ -186,7 +188,8 @@ def _list_profiles(
     filters = {"campaign": "c.name = :campaign", **LEAST}
     where = " AND ".join(["TRUE", *(filters[name] for name in given)])
     stored = rows(f"{PROFILE.format(more='')} WHERE {where} {_NEWEST_FIRST}", given)
-    return [StoredProfile(**common_fields(row)) for row in read_rows(stored, "profiles")]
+    found = note_withdrawn(rows, read_rows(stored, "profiles"), harmful_campaigns(rows))
+    return [StoredProfile(**common_fields(row)) for row in found]
 
 
 def hold_integer(value: Any) -> Any:
@@ -266,27 +269,45 @@ def compose_note(row: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, [found, note]))
 
 
-def _with_parts(
-    row: Mapping[str, Any], of_campaign: Iterable[Mapping[str, Any]]
-) -> Mapping[str, Any]:
-    """Returns a profile with a note on narrower ones with its settings that were withdrawn.
+def harmful_campaigns(rows: Rows) -> list[int]:
+    """Returns the row numbers of campaigns of which a verification found a profile harmful."""
+    return [row["id"] for row in rows(_HARMFUL, {})]
 
-    Until the profile is verified itself, it is what is known of these sizes.
+
+def note_withdrawn(
+    rows: Rows, found: Sequence[Mapping[str, Any]], harmful: Collection[int]
+) -> list[Mapping[str, Any]]:
+    """Returns profiles with notes on others of their campaign that were withdrawn.
+
+    These have the same settings, for some of the same sizes: until a profile is verified itself,
+    that is what is known of them.
 
     Args:
-        of_campaign: the profiles of its campaign, at least those that were withdrawn.
+        harmful: what ``harmful_campaigns`` returns.
     """
-    settings = ("environment", "operation")
-    parts = [
+    campaigns = {row["campaign_id"] for row in found}.intersection(harmful)
+    if not campaigns:
+        return list(found)
+    of_campaigns = f"p.campaign_id IN ({write_numbers(campaigns)})"
+    stored = rows(f"{PROFILE.format(more='')} WHERE {of_campaigns} AND {IS_WITHDRAWN}", {})
+    withdrawn = read_rows(stored, "profiles")
+    return [_with_others(row, withdrawn) for row in found]
+
+
+def _with_others(
+    row: Mapping[str, Any], withdrawn: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    same = itemgetter("campaign_id", "environment", "operation")
+    said = [
         f"verified {format_day(one['last_verified'])} as {one['name']}: {one['last_finding']}"
-        for one in of_campaign
+        for one in withdrawn
         if one["id"] != row["id"]
-        and one["verdict"] == Verdict.WITHDRAWN
-        and all(one[name] == row[name] for name in settings)
-        and row["bytes_low"] <= one["bytes_low"] <= one["bytes_high"] <= row["bytes_high"]
-        and (row["last_verified"] or 0.0) < (one["last_verified"] or 0.0)
+        and same(one) == same(row)
+        and one["bytes_low"] <= row["bytes_high"]
+        and row["bytes_low"] <= one["bytes_high"]
+        and (row["last_verified"] or 0.0) < one["last_verified"]
     ]
-    return {**row, "note": "; ".join(filter(None, [*parts, row["note"]]))}
+    return {**row, "note": "; ".join(filter(None, [*said, row["note"]]))}
 
 
 def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
 from commtune.db.lock_owner import living_holders
-from commtune.db.queries.profiles import compose_note
+from commtune.db.queries.profiles import PROFILE, compose_note, harmful_campaigns, note_withdrawn
 from commtune.db.records import BestGain, CampaignSummary
 from commtune.db.shapes import RunState
-from commtune.db.verified import IS_WITHDRAWN, LAST
+from commtune.db.verified import IS_WITHDRAWN
 from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -64,11 +64,8 @@ SELECT * FROM (
 ) ranked WHERE {{is_best}}
 """
 #: The notes of others say why they are not recommended.
-_NOTES = f"""
-SELECT p.id, p.campaign_id, p.name, p.verdict, p.note, {LAST.format("finding")} AS last_finding,
-       {LAST.format("ended_at")} AS last_verified
-FROM profiles p WHERE {{wanted}} AND p.verdict = 'faster' AND NOT {IS_WITHDRAWN}
-ORDER BY p.bytes_low, p.id
+_RECOMMENDED = f"""{PROFILE.format(more="")}
+WHERE {{wanted}} AND p.verdict = 'faster' AND NOT {IS_WITHDRAWN} ORDER BY p.bytes_low, p.id
 """
 
 
@@ -166,8 +163,10 @@ def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
 
 def _list_notes(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, str]]:
     """Returns the notes of recommended profiles by name, by campaign."""
+    stored = _read(rows, _RECOMMENDED, "p.campaign_id", campaign_id)
+    recommended = read_rows(stored, "profiles")
     found: defaultdict[int, dict[str, str]] = defaultdict(dict)
-    for row in read_rows(_read(rows, _NOTES, "p.campaign_id", campaign_id), "profiles"):
+    for row in note_withdrawn(rows, recommended, harmful_campaigns(rows)):
         if note := compose_note(row):
             found[row["campaign_id"]][row["name"]] = note
     return found

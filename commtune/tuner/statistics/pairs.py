@@ -24,7 +24,13 @@ from commtune.tuner.statistics.intervals import (
     estimate_ratio,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
-from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
+from commtune.tuner.statistics.rounding import (
+    count_digits,
+    rounding_error,
+    smallest_step,
+    step_at,
+    step_of_bandwidths,
+)
 
 #: Numbers of pairs, too few to trim, of which one outlier is clipped; and at how many median
 #: absolute deviations from the median: 5 standard deviations of normal noise.
@@ -185,11 +191,12 @@ def pair_times(
                 pairs.is_first.append(is_first)
                 pairs.shifts.append(place - away)
                 pairs.blocks.append(runs[0].block)
-    # All sizes are timed by one clock and printed in one format, so they share the step.
+    # All sizes are timed by one clock and printed in one format, of decimals or of digits.
     times_s = [time_s for pairs in found.values() for both in pairs.times_s for time_s in both]
     of_all = cache(partial(smallest_step, times_s))
+    digits = cache(partial(count_digits, times_s))
     for (size, _), pairs in found.items():
-        pairs.step_s = partial(_step_s, pairs, size, of_all)
+        pairs.step_s = partial(_step_s, pairs, size, of_all, digits)
     return found
 
 
@@ -198,9 +205,13 @@ def _find_states(run: Run, speeds: MachineStates) -> dict[int, float | None]:
     return {m.bytes: speeds.place(m.canary_s, m.canary_after_s) for m in run.measurements}
 
 
-def _step_s(pairs: Pairs, size: int, of_all: Callable[[], float]) -> float:
+def _step_s(
+    pairs: Pairs, size: int, of_all: Callable[[], float], digits: Callable[[], int]
+) -> float:
     times_s = [time_s for both in pairs.times_s for time_s in both]
-    return step_of_bandwidths(times_s, size) or of_all()
+    if of_bandwidths := step_of_bandwidths(times_s, size):
+        return of_bandwidths
+    return max(of_all(), step_at(max(pairs.middle_s()), digits()))
 
 
 def estimate_pairs(

@@ -32,6 +32,22 @@ def smallest_step(times_s: Collection[float]) -> float:
     return float(Decimal(units).scaleb(last))
 
 
+def count_digits(times_s: Collection[float]) -> int:
+    """Returns how many digits the time (seconds) with the most of them has."""
+    return max(len(_as_decimal(one).as_tuple().digits) for one in times_s)
+
+
+def step_at(time_s: float, digits: int) -> float:
+    """Finds the step of times around one (seconds), where a program prints so many digits.
+
+    Of ``1.23e-05`` and ``1.23e-02`` it differs. Where a number of decimals is printed instead, it
+    is at most their step, because the longest time has the most digits.
+    """
+    if digits > _PRINTED_DIGITS:
+        return 0.0
+    return float(Decimal(1).scaleb(_as_decimal(time_s).adjusted() + 1 - digits))
+
+
 def step_of_bandwidths(times_s: Collection[float], size: int) -> float:
     """Finds the step of times (seconds) that come from printed bandwidths; 0 if they don't."""
     bandwidths = [_as_decimal(size / time_s / 1e6) for time_s in times_s]

@@ -35,6 +35,7 @@ from commtune.app.profiles.rule_verification import (
 )
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.setup.installation import build_tuner
+from commtune.commands.profiles.use import export_command
 from commtune.db.queries.profiles import find_profiles
 from commtune.errors import ExportRefused, UserError
 from commtune.model import (
@@ -69,6 +70,17 @@ def test_what_all_ranges_share_is_a_variable_beside_the_rules(tmp_path: Path) ->
     ]
     assert "#   export NCCL_SOCKET_NTHREADS=4" in lines
     assert read_rules(file, db=url).table == rules.table
+
+
+def test_rules_by_profiles_that_rest_on_too_little_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = store_nccl_campaign(tmp_path, SMALL, SMALL, LARGE)
+    export_command("one", "nccl-tuner", min_pairs=1, db=url)
+    assert "allreduce,8,2048,tree,ll,0,2,2" in capsys.readouterr().out
+    with pytest.raises(ExportRefused, match="rests on less than min days 2"):
+        export_command("one", "nccl-tuner", min_days=2, db=url)
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("other", [SMALL, {}, {**SMALL, "NCCL_SOCKET_NTHREADS": "8"}])

@@ -53,6 +53,15 @@ def test_a_night_that_went_well(store: Store, capsys: pytest.CaptureFixture[str]
     assert re.search(r"\d+\.\d+x to \d+\.\d+x \(\d+\.\d+x, 8 pairs\) at .*", result)
 
 
+def test_notes_of_profiles_are_told_in_json_too(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.save_profiles(ran(store, "night", Outcome.OK), [given.profile(note="slow runs")])
+    assert "night/allreduce-large: slow runs" in said(store, capsys)[1]
+    (campaign,) = json.loads(said(store, capsys, json_output=True)[1])["campaigns"]
+    assert campaign["notes"] == {"allreduce-large": "slow runs"}
+
+
 def test_a_profile_that_was_withdrawn_at_night_is_counted(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:

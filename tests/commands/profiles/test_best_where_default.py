@@ -99,6 +99,10 @@ def test_what_is_likely_stands_below_unless_it_is_accepted(
     assert row["likely"]["configuration"] == dict(likely.configuration)
     assert row["environment"] == {}
 
+    best.best_command("allreduce", None, db=url)
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if "inconclusive" in line)
+    assert row.endswith("  the default, inconclusive; likely, not proven: shm/small-likely")
+
     asked = partial(best.best_command, "allreduce", accept="likely", db=url)
     setting = "\n".join(f"{name}={value}" for name, value in likely.configuration.items())
     asked("1KiB")

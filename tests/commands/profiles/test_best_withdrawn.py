@@ -15,10 +15,12 @@ from stores import opened_store
 
 import commtune as ct
 from commtune.app.profiles.answers import answer_question
+from commtune.commands.campaigns import manage, status
 from commtune.commands.profiles import best
 from commtune.db.queries.profiles import load_profile, load_profiles
 from commtune.db.records import BestRow, SystemRecord
 from commtune.db.remote import load_answer
+from commtune.errors import ExportRefused
 from commtune.formatting import format_day
 from commtune.model import (
     DEFAULT,
@@ -128,10 +130,31 @@ def test_the_same_settings_for_all_sizes_are_withdrawn_at_these_sizes(
         notes = [load_profile(url, "shm/all-sizes").profile.note]
         notes += [one.note for one in load_profiles(url, "shm") if one.name == "all-sizes"]
         assert notes == [NOTE.replace(": worse", " as large: worse")] * 2
+        told = [said(url, "8", capsys), said(url, None, capsys)]
+        for command in (status.status_command, manage.profiles_command):
+            command(db=url)
+            told.append(" ".join(capsys.readouterr().out.split()))
+        assert [notes[0] in text for text in told] == [True] * 4
         held = given.verification(profile="all-sizes", ended_at=FOUND.ended_at + 1)
         store.add_verification(campaign, held)
     assert said(url, "64KiB", capsys).startswith("allreduce of 64 KiB, 2 ranks: shm/all-sizes\n")
     assert load_profile(url, "shm/all-sizes").profile.note == "steady"
+
+
+def test_a_narrower_profile_says_that_its_settings_were_withdrawn_for_all_sizes(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = tuple(given.point(size, "all") for size in (8, 64 * KIB, KIB * KIB))
+    whole = given.profile("all-sizes", bytes_low=8, points=points, guards=())
+    large = given.profile("large", bytes_low=64 * KIB, points=points[1:], guards=())
+    with opened_store(url) as store:
+        campaign = given.begin(store, given.campaign("other"))
+        store.save_profiles(campaign, [large, whole])
+        store.add_verification(campaign, replace(FOUND, profile="all-sizes"))
+    note = NOTE.replace(": worse", " as all-sizes: worse")
+    assert load_profile(url, "other/large").profile.note == note
+    status.status_command(db=url)
+    assert f"other/large: {note}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_an_earlier_campaign_with_the_same_settings_is_no_answer_any_more(
@@ -163,6 +186,11 @@ def test_a_question_that_leaves_out_what_was_withdrawn_is_not_answered_with_its_
         store.save_profiles(earlier, [same])
     (row,) = json.loads(said(url, "64KiB", capsys, json_output=True, **asked))
     assert (row["campaign"], row["verdict"], row["environment"]) == ("earlier", "withdrawn", {})
+    with ct.open_store(url) as opened:
+        found = opened.best("allreduce", "64KiB", **asked)
+    assert (found.verdict, found.environment, found.note) == ("withdrawn", {}, row["note"])
+    with pytest.raises(ExportRefused, match="was withdrawn"):
+        found.export()
 
 
 OTHER_RUNS: list[dict[str, Any]] = [

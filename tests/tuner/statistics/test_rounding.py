@@ -7,10 +7,13 @@ import random
 from functools import partial
 
 import pytest
+from confirmed_blocks import A
+from made_up_runs import block
 
-from commtune.model import FEWEST_PAIRS, Verdict
+from commtune.model import DEFAULT, FEWEST_PAIRS, Verdict
 from commtune.tuner.statistics.intervals import interval_of_ratio, judge_interval
-from commtune.tuner.statistics.pairs import Pairs, estimate_pairs
+from commtune.tuner.statistics.machine_states import ALL, MachineStates
+from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, pair_times
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
 
@@ -39,6 +42,29 @@ def test_the_step_of_a_bandwidth_is_read_from_bandwidths() -> None:
     assert step_of_bandwidths(times_s, 8) == pytest.approx(times_s[0] * 0.01 / 5.23)
     assert step_of_bandwidths([4.1e-7, 4e-7], 8) == 0  # these are times themselves
     assert step_of_bandwidths([1.2345678e-6], 8) == 0  # and this is no printed number
+
+
+@pytest.mark.parametrize(
+    ("written", "unit_s", "steps_s"),
+    [
+        ("{:.1f}", 1e-6, (1e-7, 1e-7)),  # 12.3 and 12349.0
+        ("{:.2e}", 1.0, (1e-7, 1e-4)),  # 1.23e-05 and 1.23e-02
+        ("{:.4e}", 1.0, (1e-9, 1e-6)),
+    ],
+)
+def test_the_step_at_a_size_is_of_decimals_or_of_digits(
+    written: str, unit_s: float, steps_s: tuple[float, float]
+) -> None:
+    rng = random.Random(1)
+
+    def measured() -> dict[int, float]:
+        exact_s = {8: 1.23e-5 * rng.uniform(0.9, 1.1), 64: 1.23e-2 * rng.uniform(0.9, 1.1)}
+        return {size: float(written.format(t / unit_s)) * unit_s for size, t in exact_s.items()}
+
+    blocks = [block(measured(), {A: measured()}) for _ in range(8)]
+    found = pair_times(blocks, DEFAULT, A, MachineStates())
+    steps = [found[size, ALL].step_s() for size in (8, 64)]
+    assert steps == pytest.approx(steps_s)
 
 
 def test_equal_times_are_off_by_half_a_step_and_unequal_ones_by_less() -> None:
