@@ -48,8 +48,10 @@ from unseen_noise import (
     HashCollisions,
     Interruptions,
     LossTimeouts,
+    MemoryNeighbours,
     PhysicalPages,
     ThermalCap,
+    UnpinnedRanks,
 )
 
 from commtune.campaign.plan import Budget
@@ -104,6 +106,8 @@ UNSEEN = {
     "thermal-cap": ThermalCap,
     "hash-collisions": HashCollisions,
     "loss-timeouts": LossTimeouts,
+    "unpinned-ranks": UnpinnedRanks,
+    "memory-neighbours": MemoryNeighbours,
 }
 #: What has the planted gain.
 WITH_GAIN = Configuration({"V3": "2"})
