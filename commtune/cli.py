@@ -34,7 +34,7 @@ _MOST_DAMAGE = 10
 _BLAS_VARIABLE = "OPENBLAS_NUM_THREADS"
 
 #: Threshold of Python's garbage collector: allocations less releases that start a collection.
-_NEW_OBJECTS = 50_000
+_NEW_OBJECTS = 200_000
 
 #: Context settings of each command and group, since click doesn't inherit them.
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
