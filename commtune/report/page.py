@@ -282,6 +282,7 @@ def templates_in(loader: jinja2.BaseLoader) -> jinja2.Environment:
         loader=loader,
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        optimized=False,  # a page is rendered once: to fold constants takes longer than it saves
         trim_blocks=True,
         lstrip_blocks=True,
     )
