@@ -30,7 +30,7 @@ from shared_launch import compare_times, measure_run
 
 import commtune
 from commtune import formatting
-from commtune.app.campaigns.tuning import prepare_campaign
+from commtune.app.campaigns.preparing import prepare_campaign
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Outcome
 from commtune.tuner.outcome.displayed_points import overall_points

@@ -30,6 +30,7 @@ from quiet import QuietReporter
 
 from commtune import spaces
 from commtune.app.campaigns import tuning
+from commtune.app.campaigns.preparing import prepare_campaign
 from commtune.campaign.loading import load_campaign
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.connection.engine import open_database
@@ -86,7 +87,7 @@ def run_campaign(folder: Path, asked: dict[str, Any]) -> CampaignResult:
     on_gpus = asked["library"] == _NCCL
     named, backend = ("path", _NCCL_WORKLOAD) if on_gpus else (f"wheel:{asked['library']}", "")
     file.write_text(CAMPAIGN.format(**asked, mpi=named, backend=backend))
-    spec, mpi = tuning.prepare_campaign(load_campaign(file), url)
+    spec, mpi = prepare_campaign(load_campaign(file), url)
     opened = open_database(url)
     try:
         return tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)

@@ -35,6 +35,7 @@ from quiet import QuietReporter
 
 from commtune import formatting as text
 from commtune.app.campaigns import tuning
+from commtune.app.campaigns.preparing import prepare_campaign
 from commtune.app.profiles.rule_files import (
     CampaignRules,
     prepare_rules,
@@ -160,7 +161,7 @@ def tune_and_export(
     (folder / "space.yaml").write_text(space(library, str(asked["operation"]), algorithms))
     (folder / "campaign.yaml").write_text(_CAMPAIGN.format(name=folder.name, **asked))
     url = f"sqlite:///{folder}/c.db"
-    spec, mpi = tuning.prepare_campaign(load_campaign(folder / "campaign.yaml"), url)
+    spec, mpi = prepare_campaign(load_campaign(folder / "campaign.yaml"), url)
     opened = open_database(url)
     tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
     opened.close()
@@ -172,7 +173,7 @@ def tune_and_export(
 
 def take_exported(campaign: Path, file: Path, url: str) -> Exported:
     """A campaign that was made already, and the file that was exported of it."""
-    spec, mpi = tuning.prepare_campaign(load_campaign(campaign), url)
+    spec, mpi = prepare_campaign(load_campaign(campaign), url)
     rules = read_rules(file, db=url)
     return Exported(spec, mpi, rules, file, None)
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune import formatting as text
-from commtune.app.campaigns.tuning import prepare_campaign
+from commtune.app.campaigns.preparing import prepare_campaign
 from commtune.campaign.loading import load_campaign
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark

@@ -80,7 +80,8 @@ def tune(
         CampaignLocked: another controller works on it.
         EnvironmentFault: something is missing on this machine.
     """
-    from commtune.app.campaigns.tuning import prepare_campaign, replay_campaign, tune_campaign
+    from commtune.app.campaigns.preparing import prepare_campaign
+    from commtune.app.campaigns.tuning import replay_campaign, tune_campaign
     from commtune.replay.recording import load_grid
 
     reporter = _reporter(on_progress)

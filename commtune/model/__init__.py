@@ -8,6 +8,7 @@ name says otherwise.
 from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration, content_key
 from commtune.model.evidence import (
     FEW_PAIRS,
+    FEWEST_BLOCKS,
     FEWEST_PAIRS,
     LEVEL,
     SESSION_APART_S,

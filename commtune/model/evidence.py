@@ -9,6 +9,8 @@ from enum import StrEnum
 LEVEL = 0.95
 #: With fewer pairs than this a verdict is inconclusive, however well they agree.
 FEWEST_PAIRS = 5
+#: The fewest planned blocks: two more than pairs needed, as some give no pair in a state.
+FEWEST_BLOCKS = FEWEST_PAIRS + 2
 #: Fewer pairs may have met no rare disturbance. So they state no minimum detectable effect, and a
 #: single slow run is named (docs/method.md).
 FEW_PAIRS = 20

@@ -38,7 +38,7 @@ class SizeTimes:
 
     def extend(self, run: Sequence[int], *columns: Sequence[Any]) -> None:
         """Adds measurements; columns in the order of the other attributes."""
-        self.run.extend(run)
+        self.run.fromlist(list(run))  # in half the time of ``extend``
         for name, column in zip(_COLUMNS, columns, strict=True):
             known = [nan if one is None else one for one in column] if None in column else column
-            getattr(self, name).extend(known)
+            getattr(self, name).fromlist(list(known))

@@ -10,7 +10,6 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from threadpoolctl import threadpool_limits
 
 from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
@@ -211,12 +210,10 @@ def _picture_banner(record: ReportedCampaign) -> str:
 def _importance(record: ReportedCampaign) -> dict[str, list[Importance]]:
     """Computes the importance of variables in the search, by range of sizes."""
     tried = TriedValues(record.times.tried)
-    # Threads of BLAS would spin longer than they compute.
-    with threadpool_limits(1, user_api="blas"):
-        found = {
-            label: variable_importance(tried, record.times.search_logs(low, high))
-            for label, (low, high) in _IMPORTANCE_RANGES.items()
-        }
+    found = {
+        label: variable_importance(tried, record.times.search_logs(low, high))
+        for label, (low, high) in _IMPORTANCE_RANGES.items()
+    }
     return {label: items for label, items in found.items() if items}
 
 
@@ -285,6 +282,7 @@ def templates_in(loader: jinja2.BaseLoader) -> jinja2.Environment:
         loader=loader,
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        optimized=False,  # a page is rendered once: to fold constants takes longer than it saves
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -215,7 +215,8 @@ def _fact(facts: Mapping[str, KnownVariable], name: str) -> KnownVariable | None
 
 def unread_here(space: Space, name: str) -> LeftOut | None:
     """Returns the reason if a variable has no effect since only other libraries read it."""
-    if name in space.pinned or any(name in p.variables for p in space.declared.values()):
+    declared = space.declared
+    if name in {*space.pinned, *declared} or any(name in p.variables for p in declared.values()):
         return None
     known = _fact(_facts(space.library), name) is not None
     reason = None if known else _unread(name, space.library)

@@ -31,7 +31,7 @@ from commtune.model import (
     Timing,
 )
 from commtune.model.run_costs import RunCost
-from commtune.tuner.execution.runner import first_limit, time_limit
+from commtune.tuner.execution.time_limits import first_limit, time_limit
 from commtune.wiring.benchmark_setup import unstored_benchmark
 from commtune.wiring.library_versions import begun_campaign
 

@@ -32,11 +32,17 @@ from commtune.errors import (
 )
 from commtune.formatting import format_duration
 from commtune.interrupts import ignore_interrupts, is_time_nearly_over
-from commtune.model import JobKind, JobRecord, JobScheduler, JobStage, MpiInstallation
+from commtune.model import (
+    FEWEST_BLOCKS,
+    JobKind,
+    JobRecord,
+    JobScheduler,
+    JobStage,
+    MpiInstallation,
+)
 from commtune.systems.detection.recognition import recognize_system
 from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
-from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import scheduler_campaign_record
 from commtune.wiring.job_handover import COPIES, store_copies

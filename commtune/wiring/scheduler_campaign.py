@@ -50,7 +50,7 @@ from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.schema import Slurm
-from commtune.tuner.execution.runner import first_limit
+from commtune.tuner.execution.time_limits import first_limit
 from commtune.tuner.ports import JobBook
 from commtune.wiring.allocations import allocation_script
 from commtune.wiring.job_handover import guards_here

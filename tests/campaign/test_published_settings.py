@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.app.campaigns.tuning import example_allocation
+from commtune.app.campaigns.submitting import example_allocation
 from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.reproducing import write_reproduction
 from commtune.commands.reference.findings import findings_reproduce_command

@@ -10,7 +10,7 @@ from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError
 from commtune.model import PatternParameters, Workload
-from commtune.tuner.execution.runner import first_limit
+from commtune.tuner.execution.time_limits import first_limit
 
 HEAD = "campaign: 1\nname: w\nspace: mpich-host\n"
 

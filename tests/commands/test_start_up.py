@@ -17,6 +17,19 @@ atexit.register(lambda: print("imported", *sys.modules, file=sys.stderr))
 from commtune.cli import main
 main()
 """
+_THREADS = """
+import atexit, os, sys
+
+def tell():
+    import numpy, threadpoolctl
+    blas = [one for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
+    given = os.environ.get("OPENBLAS_NUM_THREADS")
+    print([one["num_threads"] for one in blas], given, file=sys.stderr)
+
+atexit.register(tell)
+from commtune.cli import main
+main()
+"""
 _DATABASE = ("sqlalchemy", "alembic", "commtune.db.tables")
 _SEARCH = ("numpy", "scipy", "optuna", "matplotlib")
 _DOCUMENTS = ("pydantic", "yaml", "jinja2")
@@ -97,9 +110,28 @@ def test_who_is_refused_does_not_wait_for_what_writes(command: str, database: Pa
     assert not imported & {*_DATABASE, *_SEARCH, *_DOCUMENTS}
 
 
+def test_a_campaign_is_submitted_without_what_searches(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.yaml"
+    file.write_text("campaign: 1\nname: shm\nspace: openmpi-host\nmpi: /nowhere\nslurm: {}\n")
+    imported = _imported(f"submit {file} --db {tmp_path / 'none.db'}", ends_with={2, 3})
+    assert "commtune.wiring.job_submission" in imported
+    assert not imported & {*_SEARCH, "commtune.tuner.campaign", "commtune.replay.benchmark"}
+
+
+def test_numpy_has_no_threads_and_programs_that_are_started_are_not_told() -> None:
+    assert _told(_THREADS, "--version", ends_with={0}).splitlines()[-1] == "[1] None"
+
+
 def _imported(command: str, ends_with: set[int]) -> set[str]:
+    imported = set(_told(_PROGRAM, command, ends_with).rpartition("imported ")[2].split())
+    assert "commtune.cli" in imported
+    return imported
+
+
+def _told(program: str, command: str, ends_with: set[int]) -> str:
+    """Runs a command in a program of its own; returns what that says on standard error."""
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *command.split()],
+        [sys.executable, "-c", program, *command.split()],
         # Without variables of libraries, for which `doctor` reads the catalogue.
         env={name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ},
         capture_output=True,
@@ -107,6 +139,4 @@ def _imported(command: str, ends_with: set[int]) -> set[str]:
         check=False,
     )
     assert done.returncode in ends_with, done.stderr
-    imported = set(done.stderr.rpartition("imported ")[2].split())
-    assert "commtune.cli" in imported
-    return imported
+    return done.stderr

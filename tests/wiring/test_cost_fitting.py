@@ -13,7 +13,7 @@ from commtune.campaign.plan import Budget
 from commtune.campaign.workload import default_range
 from commtune.db.storage.store import Store
 from commtune.model import Backend, MpiInstallation, Outcome
-from commtune.tuner.execution.runner import time_limit
+from commtune.tuner.execution.time_limits import time_limit
 from commtune.wiring.cost_fitting import (
     _runs_of_the_default,
     _thin_sizes,

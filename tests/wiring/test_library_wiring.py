@@ -13,7 +13,7 @@ from command_line import CommandLine
 from components import require_component
 from mpi_fixture import session_mpi
 
-from commtune.app.campaigns.tuning import prepare_campaign
+from commtune.app.campaigns.preparing import prepare_campaign
 from commtune.app.setup.doctor import _check_environment, _versions_below
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment

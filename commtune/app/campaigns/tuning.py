@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from math import fsum
-from pathlib import Path
 from typing import Any
 
-from commtune.app.campaigns.first_proposals import find_proposals
+from commtune.app.campaigns.preparing import check_strategy_of
 from commtune.app.measure.past_verifications import measure_session_spread
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.cluster.machine.description import describe_machine
-from commtune.db.codec import dump_model, list_differences, to_json_value
-from commtune.db.connection.engine import Database, open_database
-from commtune.db.connection.location import database_url, shown_url
+from commtune.db.codec import dump_model
+from commtune.db.connection.engine import Database
+from commtune.db.connection.location import shown_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import load_profiles
 from commtune.db.records import CampaignRecord
-from commtune.errors import EnvironmentFault, NoAnswer, UnknownName, UserError
+from commtune.errors import EnvironmentFault, NoAnswer, UnknownName
 from commtune.formatting import list_first
 from commtune.kernels.library_versions import read_versions
 from commtune.model import MpiFlavour, MpiInstallation, Profile
@@ -32,56 +31,14 @@ from commtune.tuner.campaign import Campaign
 from commtune.tuner.campaign import CampaignResult as CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
-from commtune.tuner.search.strategies import check_strategy
 from commtune.wiring import job_submission
-from commtune.wiring.allocations import allocation_script
-from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
+from commtune.wiring.benchmark_setup import command_by_hand, prepare_benchmark
 from commtune.wiring.campaign_control import controlled_campaign
 from commtune.wiring.campaign_records import record_of, replayed_record, scheduler_campaign_record
-from commtune.wiring.cost_fitting import fit_to_cost
 from commtune.wiring.job_submission import prepare_scheduler_campaign
-from commtune.wiring.library_versions import begun_with
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
-from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
-from commtune.wiring.user_folders import campaign_folder, runs_folder
-
-#: The shortest allocation, seconds: for the start, a first run of unknown length, and the end.
-_SHORTEST_S = 120.0
-
-
-def prepare_campaign(
-    spec: CampaignSpec, url: str, say: Callable[[str], None] = lambda _: None
-) -> tuple[CampaignSpec, MpiInstallation]:
-    """Returns a campaign with its space and sizes fitted to this machine, and its MPI.
-
-    Args:
-        url: the database, which may have the campaign, and the space that it began with.
-        say: called with messages about slow steps.
-
-    Raises:
-        CampaignError: the campaign is invalid; with the line.
-    """
-    # Checked first, before anything is built or measured.
-    check_strategy_of(spec)
-    try_earlier_best = find_proposals(spec, url)
-    try:
-        mpi = find_named_mpi(spec.mpi, spec.plan.workload)
-    except UserError as error:
-        if spec.file is None:
-            raise
-        raise spec.error_at("mpi", f"mpi: {error.message}", error.hint) from error
-    spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
-    spec = fit_to_cost(spec, mpi, url, say)
-    spec = try_earlier_best(spec)
-    return spec.with_plan(looks_between=spec.plan.workload.takes_any_size), mpi
-
-
-def check_strategy_of(spec: CampaignSpec) -> None:
-    """Raises a CampaignError if the search strategy that a campaign names doesn't exist."""
-    try:
-        check_strategy(spec.plan.strategy)
-    except UserError as error:
-        raise spec.error_at("strategy", error.message, error.hint) from error
+from commtune.wiring.space_fitting import cut_to_versions
+from commtune.wiring.user_folders import runs_folder
 
 
 def tune_campaign(
@@ -224,62 +181,6 @@ def _whereabouts(on: SchedulerCampaign) -> str:
         )
     job, named = on.allocation.number, list_first(on.allocation.nodes)
     return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
-
-
-def prepare_submission(
-    spec: CampaignSpec, db: str | None, reporter: Reporter, *, is_example: bool = False
-) -> SchedulerCampaign:
-    """Prepares a campaign on a scheduler, and builds its benchmark if needed.
-
-    Raises:
-        CampaignError: the file is invalid, or has no section for a scheduler.
-    """
-    spec, mpi = prepare_campaign(spec, database_url(db))
-    for remark in spec.remarks:
-        reporter.say(remark)
-    return prepare_scheduler_campaign(spec, mpi, reporter.say, is_example=is_example)
-
-
-def example_allocation(spec: CampaignSpec, file: Path) -> str:
-    """Returns the script of the allocation in which a campaign for another machine would run."""
-    folder = campaign_folder(spec.plan.name)
-    return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
-
-
-def submit_campaign(on: SchedulerCampaign, db: str | None) -> tuple[str, Path]:
-    """Submits a job in which the campaign runs; further jobs follow until it is finished.
-
-    Returns the job's number, and the file with its output.
-
-    Raises:
-        UserError: the job would measure nothing, or there is one already.
-        EnvironmentFault: the scheduler doesn't accept the job.
-    """
-    _refuse_useless(on, db)
-    with open_database(db) as opened:
-        job = job_submission.submit_campaign(on, opened)
-    return job.number, Path(job.folder) / "job.out"
-
-
-def _refuse_useless(on: SchedulerCampaign, db: str | None) -> None:
-    """Refuses a job that would measure nothing, but could wait in the queue for hours."""
-    time_s = on.request.time_s
-    if time_s is not None and time_s < _SHORTEST_S:
-        raise UserError(
-            f"{on.kind}.time: {time_s:g} s is too short to measure anything in an allocation",
-            hint=f"at least {_SHORTEST_S / 60:g}min; better an hour or more",
-        )
-    try:
-        stored = describe_campaign(db, on.spec.plan.name)
-    except (UnknownName, NoAnswer):
-        return
-    record = scheduler_campaign_record(on)
-    is_same = not list_differences(stored.settings, to_json_value(record.settings))
-    if stored.finished is not None and is_same:
-        raise UserError(
-            f"campaign {record.name} is finished: there is nothing left to measure",
-            hint=f"give it a larger 'budget' in {on.spec.file}, or another name",
-        )
 
 
 def replay_campaign(

@@ -25,7 +25,7 @@ from commtune.tuner.effective.settings import (
     settings_of,
 )
 from commtune.tuner.effective.settings import split_fingerprint as split_fingerprint
-from commtune.tuner.execution.runner import first_limit
+from commtune.tuner.execution.time_limits import first_limit
 from commtune.tuner.ports import Benchmark
 from commtune.wiring import benchmark_setup, space_fitting
 

@@ -23,7 +23,7 @@ from commtune.kernels.build import digest_of_sources
 from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.paths import exists, is_folder
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, Recorder
-from commtune.tuner.execution.runner import first_limit, time_limit
+from commtune.tuner.execution.time_limits import first_limit, time_limit
 from commtune.tuner.ports import Progress, Reporter
 from commtune.wiring import campaign_records
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark

@@ -29,8 +29,9 @@ from commtune.model import (
     content_key,
 )
 from commtune.spaces.space import Space
-from commtune.tuner.execution.runner import Runner, time_limit
+from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
+from commtune.tuner.execution.time_limits import time_limit
 from commtune.tuner.ports import Batches, Benchmark, Reporter
 from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.statistics.session_spread import SessionSpread

@@ -28,14 +28,14 @@ def submit_command(
     db: DbOption = None,
 ) -> None:
     """Submit a job that runs the campaign; further jobs follow until it is done."""
-    from commtune.app.campaigns import tuning
+    from commtune.app.campaigns.submitting import prepare_submission, submit_campaign
     from commtune.campaign.loading import load_campaign
 
     program = called_as()
     # A script on standard output is to be redirected: remarks go beside it.
     reporter = LineReporter(partial(print, file=sys.stderr))
     is_example = dry_run and not test_only
-    on = tuning.prepare_submission(load_campaign(campaign), db, reporter, is_example=is_example)
+    on = prepare_submission(load_campaign(campaign), db, reporter, is_example=is_example)
     if block and not dry_run:
         raise UserError(
             "--block shows a script; it submits nothing",
@@ -48,7 +48,7 @@ def submit_command(
         if test_only:
             print(on.test_script(script))
         return
-    name, (number, output) = on.spec.plan.name, tuning.submit_campaign(on, db)
+    name, (number, output) = on.spec.plan.name, submit_campaign(on, db)
     status = f"{program} status{database_flag(db)}"
     cancel = f"{program} cancel {name}{database_flag(db)}"
     print(f"{name}: submitted job {number}; further jobs follow until it is done")

@@ -13,13 +13,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from commtune import formatting as text
+from commtune.app.campaigns.preparing import prepare_campaign
 from commtune.app.campaigns.stored import is_unfinished
-from commtune.app.campaigns.tuning import (
-    CampaignResult,
-    prepare_campaign,
-    replay_campaign,
-    tune_campaign,
-)
+from commtune.app.campaigns.tuning import CampaignResult, replay_campaign, tune_campaign
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter

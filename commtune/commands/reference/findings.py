@@ -132,7 +132,7 @@ def findings_reproduce_command(
 
 
 def _print_job(spec: CampaignSpec, file: Path) -> None:
-    from commtune.app.campaigns.tuning import example_allocation
+    from commtune.app.campaigns.submitting import example_allocation
 
     for remark in spec.remarks:
         print(remark, file=sys.stderr)

@@ -22,7 +22,7 @@ def _space_of(file: Path) -> Space:
     data = load_document(file, SpaceError).data
     # A campaign file has a key `space` too: what it names, where a space file has its version.
     if isinstance(data, dict) and "campaign" in data and "parameters" not in data:
-        from commtune.app.campaigns.tuning import check_strategy_of  # slow; lists don't need it
+        from commtune.app.campaigns.preparing import check_strategy_of  # slow; lists don't need it
         from commtune.campaign.loading import load_campaign
 
         spec = load_campaign(file)

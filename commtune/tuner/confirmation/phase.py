@@ -8,7 +8,14 @@ from dataclasses import asdict, replace
 from statistics import median_high
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, Operation, Phase, PointEvidence, Workload
+from commtune.model import (
+    FEWEST_BLOCKS,
+    Configuration,
+    Operation,
+    Phase,
+    PointEvidence,
+    Workload,
+)
 from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Compared,
@@ -19,7 +26,6 @@ from commtune.tuner.confirmation.comparison import (
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
-    FEWEST_BLOCKS,
     complete_blocks,
     lacks_pairs,
     planned_blocks,

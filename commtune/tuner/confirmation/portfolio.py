@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commtune.campaign.plan import Plan
-from commtune.model import FEWEST_PAIRS, Configuration
+from commtune.model import FEWEST_BLOCKS, FEWEST_PAIRS, Configuration
 from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, error_share
 from commtune.tuner.search.standings import Speedups, Standing
-from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (
     corrected_level,
     session_half_width,

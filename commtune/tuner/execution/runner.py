@@ -29,21 +29,16 @@ from commtune.model import (
     Run,
     RunRequest,
     RunResult,
-    Timing,
     Trial,
     Workload,
     is_searched,
 )
 from commtune.tuner.execution.local_batches import LocalBatches
 from commtune.tuner.execution.machine_faults import FailingRuns
+from commtune.tuner.execution.time_limits import first_limit, time_limit
 from commtune.tuner.ports import Batches, Benchmark, Store
 from commtune.tuner.statistics.evidence import Evidence
 
-#: The time limit of a run: this many times the median of others, and at least this many seconds. A
-#: slow machine state makes a run three times longer; a run that hangs wastes the budget.
-_LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
-#: Before any run: this many times the requested measuring time, and at least this many seconds.
-_FIRST_FACTOR, _FIRST_LIMIT_S = 3.0, 60.0
 #: The number of runs of the default that the time limit follows from.
 _LIMIT_RUNS = 4
 #: The origin of configurations that first appear in a planned block, if it isn't the phase.
@@ -380,14 +375,3 @@ class Runner:
             block=block,
             position=position,
         )
-
-
-def first_limit(workload: Workload, timing: Timing) -> float:
-    """Returns the wall seconds that a run may take before any such run is known."""
-    measurements = len(workload.sizes) * workload.measured_a_size
-    return max(_FIRST_LIMIT_S, _FIRST_FACTOR * measurements * timing.time_cap_s)
-
-
-def time_limit(walls_s: Sequence[float], first_s: float = _FIRST_LIMIT_S) -> float:
-    """Returns the wall seconds that a run may take, given those of others; else ``first_s``."""
-    return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else first_s

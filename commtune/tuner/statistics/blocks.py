@@ -11,15 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from commtune.model import DEFAULT, FEWEST_PAIRS, BlockPlan, Configuration, Run
+from commtune.model import DEFAULT, FEWEST_BLOCKS, FEWEST_PAIRS, BlockPlan, Configuration, Run
 from commtune.tuner.statistics.evidence import cell_times
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import pair_times
 
 #: The most planned blocks: more change no verdict that matters.
 _MOST_BLOCKS = 400
-#: The fewest planned blocks: two more than pairs needed, as some give no pair in a state.
-FEWEST_BLOCKS = FEWEST_PAIRS + 2
 #: A machine state with this share of the measurements needs enough pairs.
 _OFTEN = 0.15
 

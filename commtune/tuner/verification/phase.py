@@ -14,6 +14,7 @@ from statistics import median_high
 
 from commtune.errors import AllocationOver
 from commtune.model import (
+    FEWEST_BLOCKS,
     Configuration,
     Outcome,
     Phase,
@@ -27,7 +28,6 @@ from commtune.tuner.confirmation.comparison import Compared, Rules
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import (
-    FEWEST_BLOCKS,
     Blocks,
     complete_blocks,
     planned_blocks,

@@ -11,7 +11,7 @@ from commtune.commands.measure.bench_results import _describe_run
 from commtune.commands.measure.trace import trace_command
 from commtune.errors import UserError
 from commtune.model import Backend, PatternParameters, RunRequest
-from commtune.tuner.execution.runner import first_limit
+from commtune.tuner.execution.time_limits import first_limit
 
 _ASKED = {"op": "allreduce", "ranks": 2, "sizes": "8", "time_cap": "0.05s"}
 

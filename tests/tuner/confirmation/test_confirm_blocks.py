@@ -9,9 +9,8 @@ import pytest
 from confirmed_blocks import ONE_SPEED, SIZE, TWO_SPEEDS, A, B, blocks_of, run
 from made_up_runs import FAST_S, SLOW_S, block, plan_of, sizes
 
-from commtune.model import DEFAULT, Configuration, Outcome
+from commtune.model import DEFAULT, FEWEST_BLOCKS, Configuration, Outcome
 from commtune.tuner.statistics.blocks import (
-    FEWEST_BLOCKS,
     balanced_order,
     complete_blocks,
     lacks_pairs,

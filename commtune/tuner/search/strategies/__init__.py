@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
-from commtune.tuner.search.encoding import Matrix
-from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.strategies.exhaustive import Exhaustive
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import DEFAULT_STRATEGY, OWN, Strategy
-from commtune.tuner.search.strategies.table_gp import TableImprovement
+
+if TYPE_CHECKING:
+    from commtune.tuner.search.encoding import Matrix
+    from commtune.tuner.search.model import TableModel
 
 
 def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> Strategy:
@@ -24,6 +26,9 @@ def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> S
     """
     space, rng = model.encoding.space, random.Random(seed)
     if name == DEFAULT_STRATEGY:
+        # It needs NumPy, for which those who only check the name need not wait.
+        from commtune.tuner.search.strategies.table_gp import TableImprovement
+
         return TableImprovement(model, weights, rng)
     if name == "exhaustive":
         return Exhaustive(space, rng)

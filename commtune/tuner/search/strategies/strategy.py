@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from commtune.model import Configuration, Origin
 from commtune.spaces.space import Space
-from commtune.tuner.search.standings import Speedups
+
+if TYPE_CHECKING:
+    from commtune.tuner.search.standings import Speedups
 
 #: One model of all configurations and sizes; see ``table_gp``.
 DEFAULT_STRATEGY = "table-gp"
