@@ -13,7 +13,7 @@ from commtune.model import Outcome, Phase
 from commtune.model.run_costs import RunCost
 
 #: The most runs whose costs are read: more of them hardly change the medians.
-_MOST_COSTS = 2_000
+_MOST_COSTS = 10_000
 
 
 class StoredRunCosts(Transactions):
