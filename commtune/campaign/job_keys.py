@@ -14,6 +14,7 @@ from commtune.errors import InvalidValue, UserError
 from commtune.slurm_templates import job_request
 from commtune.slurm_templates.quoting import quote_directive
 from commtune.spaces.schema import Model, Text, Truth, Whole
+from commtune.systems.schema import SrunMpi
 
 #: A comma outside of brackets: n[1,3],n7 has two words.
 _BETWEEN_NODES = re.compile(r",(?![^\[]*\])")
@@ -111,7 +112,7 @@ class SlurmPart(JobsPart):
     memory: _Option = ""
     exclusive: Truth | None = None
     launcher: job_request.Launcher = ""
-    mpi: job_request.Mpi = ""
+    mpi: SrunMpi = ""
     cpu_bind: Text = ""
     gpu_bind: Text = ""
     uenv: _Option = ""

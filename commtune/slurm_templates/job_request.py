@@ -12,11 +12,10 @@ from commtune.documents.nearest import quote_value, suggest_nearest
 from commtune.errors import UserError
 from commtune.model import JobScheduler
 from commtune.slurm_templates.rendering import Job, JobOptions
-from commtune.systems.schema import Partition, Qos, Slurm, System
+from commtune.systems.schema import Partition, Qos, Slurm, SrunMpi, System
 
 Placement = Literal["any", "same-switch", "same-group"]
 Launcher = Literal["", "srun", "mpirun", "mpiexec", "ibrun"]
-Mpi = Literal["", "none", "pmi2", "pmix", "cray_shasta"]
 
 
 class InvalidRequest(UserError):
@@ -46,7 +45,7 @@ class JobRequest(JobOptions):
     ranks_per_node: int = 1
     #: Starts the ranks; empty for that of the description, or else srun (mpiexec on PBS).
     launcher: Launcher = ""
-    mpi: Mpi = ""  # value of srun's ``--mpi``
+    mpi: SrunMpi = ""  # value of srun's ``--mpi``
     launcher_options: tuple[str, ...] = ()  # further options of the launcher, one word each
     #: cpu_bind, gpu_bind: values of srun's options of these names.
     cpu_bind: str = ""

@@ -34,7 +34,8 @@ _Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
 Count = Annotated[int, Field(ge=1), schema.IN_DIGITS]
 _Index = Annotated[int, Field(ge=0), schema.IN_DIGITS]
 Name = Annotated[str, Field(pattern=NAME)]
-
+#: The values of srun's ``--mpi``.
+SrunMpi = Literal["", "none", "pmi2", "pmix", "cray_shasta"]
 
 #: The names of one or several entries in ``sources``.
 _Sources = Annotated[
@@ -218,7 +219,7 @@ class _Launcher(Sourced):
 
     command: Literal["srun", "mpirun", "mpiexec", "ibrun", "jsrun"]
     """The program."""
-    mpi: Literal["", "none", "pmi2", "pmix", "cray_shasta"] = ""
+    mpi: SrunMpi = ""
     """The value of --mpi; empty for the site's default."""
     options: list[schema.Text] = []
     """Further options, one word each."""
