@@ -98,7 +98,7 @@ _DESCRIPTIONS = (
     " c.space AS space, c.settings AS settings"
 )
 
-#: The campaigns with verifications by which profiles are withdrawn: few of few.
+#: The campaigns with verifications by which profiles are withdrawn.
 _HARMFUL = (
     "SELECT DISTINCT campaign_id AS id FROM verifications WHERE finding IN ('gone', 'worse')"
 )

@@ -87,15 +87,18 @@ class Observed:
         return found
 
     @cached_property
-    def row_whitening(self) -> Matrix:
-        """A root of the inverse of the covariance of the means' errors, in units of the noise.
+    def root(self) -> Matrix:
+        """The root of the number of runs of each mean."""
+        return 1 / np.sqrt(self.share)
 
-        That is a diagonal matrix plus a constant, so the root follows by Sherman & Morrison.
+    def reduce_common(self, matrix: Matrix) -> Matrix:
+        """Makes the errors of rows, which are scaled by ``root``, independent of one another.
+
+        Multiplies by the root of the inverse of 1 plus a matrix of rank 1 (Sherman & Morrison).
         """
-        root = 1 / np.sqrt(self.share)
-        square = float(root @ root)
-        shrunk = (1 - 1 / np.sqrt(1 + self.common * square)) / max(square, 1e-12)
-        found: Matrix = (np.eye(len(root)) - shrunk * np.outer(root, root)) * root
+        square = max(float(self.root @ self.root), 1e-12)
+        shrunk = (1 - 1 / np.sqrt(1 + self.common * square)) / square
+        found: Matrix = matrix - np.outer(shrunk * self.root, self.root @ matrix)
         return found
 
 
@@ -261,18 +264,19 @@ class Posterior:
         self, covariance: Covariance, observed: Observed, known: Posterior | None = None
     ) -> None:
         self._covariance, self._rows = covariance, observed.rows
-        whitening, row_whitening = observed.whitening, observed.row_whitening
+        whitening = observed.whitening
         self._sizes = covariance.sizes()
         size_values, size_vectors = np.linalg.eigh(whitening @ self._sizes @ whitening)
         self._size_values = np.maximum(size_values, 0)
         scale = covariance.values[_SCALE]
         if known is None:
             between = covariance.between_rows(observed.similarity) / scale
-            between = row_whitening @ between @ row_whitening.T
+            between *= np.outer(observed.root, observed.root)
+            between = observed.reduce_common(observed.reduce_common(between).T)
             self._row_values, self._row_vectors = np.linalg.eigh(between)
         else:
             self._row_values, self._row_vectors = known._row_values, known._row_vectors
-        self._turned = row_whitening.T @ self._row_vectors
+        self._turned = observed.root[:, None] * observed.reduce_common(self._row_vectors)
         self._variances = 1 + scale * np.outer(np.maximum(self._row_values, 0), self._size_values)
         seen = self._turned.T @ observed.means @ whitening @ size_vectors
         self._solved = seen / self._variances
