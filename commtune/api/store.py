@@ -198,9 +198,13 @@ class Store:
         answer = load_profile(self.url, str(row.id), with_details=True)
         if row.verdict == Verdict.WITHDRAWN:
             # Maybe at this size alone, by what was found of another profile.
-            settings, verdict = row.configuration, Verdict.WITHDRAWN
-            said = replace(answer.profile, configuration=settings, verdict=verdict, note=row.note)
-            answer = replace(answer, profile=said)
+            withdrawn = replace(
+                answer.profile,
+                configuration=row.configuration,
+                verdict=Verdict.WITHDRAWN,
+                note=row.note,
+            )
+            answer = replace(answer, profile=withdrawn)
         return stored_profile(answer)
 
     def cancel(self, campaign: str, *, control_token: str | None = None) -> str:

@@ -72,7 +72,7 @@ def require_strength(
     asked = {name: value for name, value in least.items() if value is not None}
     for answer in answers if asked else ():
         if answer.id not in {one.id for one in find_profiles(db, answer.campaign, **asked)}:
-            wanted = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in asked.items())
+            wanted = ", ".join(f"--{name.replace('_', '-')} {n}" for name, n in asked.items())
             name, rests_on = answer.profile.name, describe_strength(answer.strength)
             raise ExportRefused(
                 f"profile {name} rests on less than {wanted}: {rests_on}",

@@ -106,7 +106,7 @@ class AblationPhase:
         }
 
     def is_no_better(self, large: Configuration, small: Configuration) -> bool:
-        """Whether further variables are nowhere ahead of fewer by a standard error."""
+        """Whether the larger of two configurations is ahead by a standard error at no size."""
         ahead = self._effects(small, large) if small.items() < large.items() else {}
         return bool(ahead) and all(e.mean < e.error for e in ahead.values())
 

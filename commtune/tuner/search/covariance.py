@@ -68,7 +68,7 @@ class Observed:
     Attributes:
         similarity: of these rows to one another.
         share: variance of each mean as a share of a run's, one over its number of runs.
-        common: the same of the default's time, to which all means are relative.
+        common: the same of the error that all means share, that of the default's time.
         noise: covariance of one run between sizes.
     """
 
@@ -87,18 +87,18 @@ class Observed:
         return found
 
     @cached_property
-    def root(self) -> Matrix:
-        """The root of the number of runs of each mean."""
+    def root_runs(self) -> Matrix:
+        """The square root of the number of runs of each mean."""
         return 1 / np.sqrt(self.share)
 
-    def reduce_common(self, matrix: Matrix) -> Matrix:
-        """Makes the errors of rows, which are scaled by ``root``, independent of one another.
+    def decorrelate_rows(self, matrix: Matrix) -> Matrix:
+        """Makes the errors of rows, scaled by ``root_runs``, independent of one another.
 
         Multiplies by the root of the inverse of 1 plus a matrix of rank 1 (Sherman & Morrison).
         """
-        square = max(float(self.root @ self.root), 1e-12)
+        square = max(float(self.root_runs @ self.root_runs), 1e-12)
         shrunk = (1 - 1 / np.sqrt(1 + self.common * square)) / square
-        found: Matrix = matrix - np.outer(shrunk * self.root, self.root @ matrix)
+        found: Matrix = matrix - np.outer(shrunk * self.root_runs, self.root_runs @ matrix)
         return found
 
 
@@ -271,12 +271,12 @@ class Posterior:
         scale = covariance.values[_SCALE]
         if known is None:
             between = covariance.between_rows(observed.similarity) / scale
-            between *= np.outer(observed.root, observed.root)
-            between = observed.reduce_common(observed.reduce_common(between).T)
+            between *= np.outer(observed.root_runs, observed.root_runs)
+            between = observed.decorrelate_rows(observed.decorrelate_rows(between).T)
             self._row_values, self._row_vectors = np.linalg.eigh(between)
         else:
             self._row_values, self._row_vectors = known._row_values, known._row_vectors
-        self._turned = observed.root[:, None] * observed.reduce_common(self._row_vectors)
+        self._turned = observed.root_runs[:, None] * observed.decorrelate_rows(self._row_vectors)
         self._variances = 1 + scale * np.outer(np.maximum(self._row_values, 0), self._size_values)
         seen = self._turned.T @ observed.means @ whitening @ size_vectors
         self._solved = seen / self._variances

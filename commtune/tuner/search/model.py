@@ -19,7 +19,7 @@ from commtune.tuner.search.covariance import Covariance, Flags, Observed, Poster
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.means import MeanTable
 from commtune.tuner.search.reducing import Reduction
-from commtune.tuner.search.size_effects import find_shown_by_sizes
+from commtune.tuner.search.size_effects import find_active_parameters
 from commtune.tuner.search.standings import Speedups, Standing, find_center
 from commtune.tuner.search.trend import find_trend
 
@@ -211,7 +211,7 @@ class TableModel:
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
 
-        Those that are shown beside the other sizes are not idle.
+        Those that ``find_active_parameters`` finds are not idle.
 
         None are dropped after few configurations, nor where that would leave only the default:
         the best configurations are to be run again all the same.
@@ -227,7 +227,7 @@ class TableModel:
         self.fit()
         observed = self._observe(self.fitted)
         idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
-        shown = find_shown_by_sizes(observed.rows, observed.means, 1 / observed.share, idle)
+        shown = find_active_parameters(observed.rows, observed.means, 1 / observed.share, idle)
         self.idle = tuple(self.encoding.space.parameters[n].name for n in idle if n not in shown)
         if all(self.drop_idle(configuration).is_default for configuration in self.fitted):
             self.idle = self.idle[:-1] if is_last_test else ()

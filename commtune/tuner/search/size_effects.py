@@ -1,8 +1,8 @@
-"""Finds parameters whose effect shows beside the other sizes, by regression on all of them.
+"""Finds active parameters by multivariate regression, over all sizes together.
 
 The evidence of the Gaussian process is for an effect at all sizes, in units of how much runs
 differ there. So noise that is large at many sizes can hide an effect at one where there is little,
-and noise that sizes have in common can hide one that they don't.
+and noise that all sizes of a run share can hide an effect that they don't share.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _ERROR_RATE = 0.001
 _LEAST_WEIGHT = 2.5
 
 
-def find_shown_by_sizes(
+def find_active_parameters(
     rows: Rows, means: Matrix, runs: NDArray[np.float64], idle: Sequence[int]
 ) -> list[int]:
-    """Finds idle parameters of which a value changes the times of sizes beyond doubt.
+    """Finds parameters, among those taken for idle, of which a value changes times beyond doubt.
 
     Forward selection, beside the parameters that are kept already. The test is Hotelling's, as an
     F test of the multiple correlation of a value with all sizes.

@@ -78,7 +78,7 @@ def test_rules_by_profiles_that_rest_on_too_little_are_refused(
     url = store_nccl_campaign(tmp_path, SMALL, SMALL, LARGE)
     export_command("one", "nccl-tuner", min_pairs=1, db=url)
     assert "allreduce,8,2048,tree,ll,0,2,2" in capsys.readouterr().out
-    with pytest.raises(ExportRefused, match="rests on less than min days 2"):
+    with pytest.raises(ExportRefused, match="rests on less than --min-days 2"):
         export_command("one", "nccl-tuner", min_days=2, db=url)
     assert capsys.readouterr().out == ""
 

@@ -80,7 +80,9 @@ def test_the_list_may_have_only_what_rests_on_enough(
     assert "pairs/many" in said and "pairs/few" not in said
     use.export_command("pairs/many", min_pairs=8, db=url)
     assert "export MPIR_CVAR_X=" in capsys.readouterr().out
-    with pytest.raises(ExportRefused, match="few rests on less than min pairs 8: 7 pairs or more"):
+    with pytest.raises(
+        ExportRefused, match="few rests on less than --min-pairs 8: 7 pairs or more"
+    ):
         use.export_command("pairs/few", min_pairs=8, db=url)
     manage.profiles_command("pairs", min_pairs=10**30, min_sessions=1, min_nodes=1, db=url)
     assert capsys.readouterr().out == "no such profiles; commtune tune makes them\n"

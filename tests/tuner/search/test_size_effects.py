@@ -1,4 +1,4 @@
-"""Parameters with an effect that shows beside the other sizes, which have far more noise."""
+"""Active parameters, where some sizes have far more noise, or all sizes of a run share it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from made_up_spaces import made_up_space
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.search.encoding import Encoding
 from commtune.tuner.search.model import TableModel
-from commtune.tuner.search.size_effects import find_shown_by_sizes
+from commtune.tuner.search.size_effects import find_active_parameters
 from commtune.tuner.search.standings import Speedups
 
 SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
@@ -52,7 +52,7 @@ def test_what_no_size_shows_by_itself_is_shown_beside_the_others() -> None:
         # A launch has bad luck at all sizes, ten times as much as each size has of its own.
         noise = rng.standard_normal((44, 1)) * NOISE + 0.1 * NOISE * rng.standard_normal((44, 8))
         means = 0.05 * has[:, None] + noise
-        found += 3 in find_shown_by_sizes(encoding.rows(drawn), means, np.ones(44), range(8))
+        found += 3 in find_active_parameters(encoding.rows(drawn), means, np.ones(44), range(8))
     # At the quietest size, it is 3.6 standard errors: too few for 24 values at eight sizes.
     assert found == 10
 
@@ -68,6 +68,6 @@ def test_what_does_nothing_is_rarely_shown() -> None:
     for seed in range(200):
         configurations, speedups = zip(*measure(seed, gain=0.0)[8:], strict=True)
         rows, means = encoding.rows(configurations), np.array(speedups)
-        shown += bool(find_shown_by_sizes(rows, means, np.ones(len(rows)), range(8)))
+        shown += bool(find_active_parameters(rows, means, np.ones(len(rows)), range(8)))
     # By its error rate, 0.2; more than 3 in one of 17,000 such tests.
     assert shown <= 3
