@@ -8,6 +8,7 @@ eigendecomposition of each factor (Rasmussen & Williams 2006; Rakitsch et al. 20
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -192,7 +193,9 @@ class Covariance:
         mine = self._owner == n
         return self.values[_SCALE] * weight * similarity.left[:, mine], similarity.right[mine]
 
-    def find_idle(self, observed: Observed, *, is_last_test: bool) -> list[int]:
+    def find_idle(
+        self, observed: Observed, active: Sequence[int] = (), *, is_last_test: bool
+    ) -> list[int]:
         """Finds the parameters (by number) that the runs give too little evidence for.
 
         Forward selection by marginal likelihood. Backward elimination may drop the parameter that
@@ -200,6 +203,7 @@ class Covariance:
         of those that are kept don't count as noise (see ``_fit_interactions``).
 
         Args:
+            active: parameters that are not idle, whatever their evidence.
             is_last_test: whether no ablation follows, so that more evidence is needed.
         """
         least = _LEAST_EVIDENCE_ALONE if is_last_test else _LEAST_EVIDENCE
@@ -207,7 +211,8 @@ class Covariance:
         self.values[_OWN] = max(self.values[_OWN], _LEAST_OWN)
         known, weights = before[_WEIGHTS:], self.values[_WEIGHTS:]
         weights[:] = 0.0
-        idle, share = list(range(len(known))), 0.0
+        weights[[*active]] = known[[*active]]
+        idle, share = np.flatnonzero(weights == 0).tolist(), 0.0
         while idle:
             now, share = self._fit_interactions(observed, weights > 0, share)
             growth = {

@@ -15,6 +15,8 @@ from commtune.spaces.space import Space
 #: Configurations x parameters: 0 for unset, else the number of the value, from 1.
 Rows = NDArray[np.intp]
 Matrix = NDArray[np.float64]
+#: A value of a parameter, by the numbers of both.
+Item = tuple[int, int]
 
 
 class Encoding:
@@ -22,6 +24,7 @@ class Encoding:
 
     Attributes:
         values: of each parameter, ``None`` (unset) first.
+        items: all values but unset, parameter by parameter.
         similarity: of each parameter's values, from 0 to 1.
     """
 
@@ -30,6 +33,9 @@ class Encoding:
         self.values = [
             (None, *(value for value in parameter.values if value is not None))
             for parameter in space.parameters
+        ]
+        self.items = [
+            (owner, n) for owner, known in enumerate(self.values) for n in range(1, len(known))
         ]
         self._places = [{value: n for n, value in enumerate(known)} for known in self.values]
         self._settings = [

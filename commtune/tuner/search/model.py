@@ -16,10 +16,10 @@ import numpy as np
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces.space import Space
 from commtune.tuner.search.covariance import Covariance, Flags, Observed, Posterior
-from commtune.tuner.search.encoding import Encoding, Matrix, Rows
+from commtune.tuner.search.encoding import Encoding, Item, Matrix, Rows
 from commtune.tuner.search.means import MeanTable
 from commtune.tuner.search.reducing import Reduction
-from commtune.tuner.search.size_effects import find_active_parameters
+from commtune.tuner.search.size_effects import find_activity
 from commtune.tuner.search.standings import Speedups, Standing, find_center
 from commtune.tuner.search.trend import find_trend
 
@@ -66,11 +66,11 @@ class TableModel:
         self._bytes = tuple(sizes)
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
-        #: Names of the idle parameters. Runs that are added from now on and differ only in these
-        #: count as runs of one configuration.
-        self.idle: tuple[str, ...] = ()
-        #: A cache, by idle parameters: the same are often found idle again.
-        self._reductions: dict[tuple[str, ...], Reduction] = {}
+        #: The idle values. Runs that are added from now on and differ only in these count as runs
+        #: of one configuration.
+        self.idle: tuple[Item, ...] = ()
+        #: A cache, by idle values: the same are often found idle again.
+        self._reductions: dict[tuple[Item, ...], Reduction] = {}
         self.forget_all()
 
     def forget_all(self) -> None:
@@ -211,14 +211,15 @@ class TableModel:
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
 
-        Those that ``find_active_parameters`` finds are not idle.
+        Where only the test of single values finds a parameter active (``find_activity``), its
+        values that show nothing are idle.
 
         None are dropped after few configurations, nor where that would leave only the default:
         the best configurations are to be run again all the same.
 
         Args:
             is_last_test: whether no ablation follows. Then a parameter needs more evidence. If
-                none has enough, the one with most stays, since the speedup of a single parameter
+                none has enough, the likeliest value stays, since the speedup of a single value
                 is its own.
         """
         if self.tried < _FEWEST_FOR_SELECTION and not is_last_test:
@@ -227,10 +228,17 @@ class TableModel:
         self.fit()
         observed = self._observe(self.fitted)
         idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
-        shown = find_active_parameters(observed.rows, observed.means, 1 / observed.share, idle)
-        self.idle = tuple(self.encoding.space.parameters[n].name for n in idle if n not in shown)
+        known = [DEFAULT, *self.fitted] if DEFAULT in self._means else self.fitted
+        runs, means = self._means.look_up(known, (0, np.zeros(len(self.sizes))))
+        activity = find_activity(self.encoding.rows(known), means, runs)
+        if active := {owner for owner, _ in activity.active}.intersection(idle):
+            idle = self._covariance.find_idle(observed, sorted(active), is_last_test=is_last_test)
+        items = self.encoding.items
+        whole = [item for n in idle for item in items if item[0] == n]
+        self.idle = (*whole, *(item for item in activity.idle if item[0] in active))
         if all(self.drop_idle(configuration).is_default for configuration in self.fitted):
-            self.idle = self.idle[:-1] if is_last_test else ()
+            rest = (item for item in items if item != activity.likeliest)
+            self.idle = tuple(rest) if is_last_test else ()
 
     def find_possibly_best(self) -> dict[Configuration, Flags]:
         """Flags the sizes at which each fitted configuration may be best, within its error."""
@@ -240,7 +248,7 @@ class TableModel:
         return dict(zip(known, mean + error >= (mean - error).max(axis=0), strict=True))
 
     def drop_idle(self, configuration: Configuration) -> Configuration:
-        """Returns a configuration without its idle parameters, except those that others need."""
+        """Returns a configuration without its idle values, except those that others need."""
         if not self.idle:
             return configuration
         if self.idle not in self._reductions:

@@ -62,14 +62,15 @@ def find_interacting_values(
         if len(mine) > 1 and small in sizes and sizes[small].any()
     ]
     found: dict[str, str] = {}
+    idle = {owner for owner, _ in model.idle}
     for place, parameter in enumerate(model.encoding.space.parameters):
-        if parameter.name in model.idle:
+        if place in idle:
             values = model.encoding.values[place][1:]
             chances = [
                 _compute_p_value(pools, place, number) for number in range(1, len(values) + 1)
             ]
             best = min(range(len(values)), key=chances.__getitem__)
-            if chances[best] * len(values) * len(model.idle) < _ERROR_RATE:
+            if chances[best] * len(values) * len(idle) < _ERROR_RATE:
                 found[parameter.name] = str(values[best])
     return found
 

@@ -1,49 +1,50 @@
-"""Drops idle parameters from configurations."""
+"""Drops idle values from configurations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commtune.model import Configuration
-from commtune.tuner.search.encoding import Encoding
+from commtune.tuner.search.encoding import Encoding, Item
 
 
 @dataclass(frozen=True)
 class _Step:
-    """How one idle parameter is dropped.
+    """How idle values of one parameter are dropped.
 
     Attributes:
         name, place: of the parameter, the place in rows.
+        values: the idle ones, by their numbers.
         read: places of the parameters that decide what else is unset.
         known: places that are unset, by the values at these places.
     """
 
     name: str
     place: int
+    values: Collection[int]
     read: Sequence[int]
     known: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
 
 
 class Reduction:
-    """Configurations without some idle parameters, cached.
+    """Configurations without some idle values, cached."""
 
-    Args:
-        idle: names of the parameters.
-    """
-
-    def __init__(self, encoding: Encoding, idle: Sequence[str]) -> None:
+    def __init__(self, encoding: Encoding, idle: Iterable[Item]) -> None:
         self._encoding = encoding
-        place = {p.name: number for number, p in enumerate(encoding.space.parameters)}
-        self._idle = {place[name] for name in idle}
+        self._idle: dict[int, list[int]] = {}
+        for owner, value in idle:
+            self._idle.setdefault(owner, []).append(value)
+        names = [parameter.name for parameter in encoding.space.parameters]
+        place = {name: number for number, name in enumerate(names)}
         self._steps = [
-            _Step(name, place[name], [place[n] for n in encoding.space.connected_to(name)])
-            for name in idle
+            _Step(names[n], n, values, [place[m] for m in encoding.space.connected_to(names[n])])
+            for n, values in self._idle.items()
         ]
         self._known: dict[Configuration, Configuration] = {}
 
     def reduce(self, configuration: Configuration) -> Configuration:
-        """Returns a configuration without the idle parameters, except those that others need."""
+        """Returns a configuration without the idle values, except those that others need."""
         found = self._known.get(configuration)
         if found is None:
             row = self._drop_idle(self._encoding.row(configuration))
@@ -51,10 +52,10 @@ class Reduction:
         return found
 
     def _drop_idle(self, row: tuple[int, ...]) -> tuple[int, ...]:
-        """Unsets idle parameters in turn, where that is legal and unsets no other parameter."""
+        """Unsets idle values in turn, where that is legal and unsets no other parameter."""
         left = [*row]
         for step in self._steps:
-            if not left[step.place]:
+            if left[step.place] not in step.values:
                 continue
             values = tuple([left[n] for n in step.read])
             if values not in step.known:
@@ -70,4 +71,4 @@ class Reduction:
             return []
         small = self._encoding.encode(lacking)
         gone = [place for place, value in enumerate(row) if value != small[place]]
-        return gone if self._idle.issuperset(gone) else []
+        return gone if all(row[n] in self._idle.get(n, ()) for n in gone) else []

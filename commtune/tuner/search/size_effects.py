@@ -1,4 +1,4 @@
-"""Finds active parameters by multivariate regression, over all sizes together.
+"""Finds active values by multivariate regression, over all sizes together.
 
 The evidence of the Gaussian process is for an effect at all sizes, in units of how much runs
 differ there. So noise that is large at many sizes can hide an effect at one where there is little,
@@ -7,85 +7,87 @@ and noise that all sizes of a run share can hide an effect that they don't share
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commtune.tuner.search.encoding import Matrix, Rows
+from commtune.tuner.search.encoding import Item, Matrix, Rows
 
-#: The family-wise error rate: the probability to find any parameter that does nothing, were runs
+#: The family-wise error rate: the probability to find any active value where none is, were runs
 #: independent and normal. Bonferroni's correction is over values.
 _ERROR_RATE = 0.001
-#: The least weight of a value, in runs that tell it from the parameters that are kept.
+#: The p-value above which a value shows nothing.
+_SHOWS_NOTHING = 0.05
+#: The least weight of a value, in runs that tell it from the values that were found.
 _LEAST_WEIGHT = 2.5
 
 
-def find_active_parameters(
-    rows: Rows, means: Matrix, runs: NDArray[np.float64], idle: Sequence[int]
-) -> list[int]:
-    """Finds parameters, among those taken for idle, of which a value changes times beyond doubt.
+@dataclass(frozen=True)
+class Activity:
+    """What values do.
 
-    Forward selection, beside the parameters that are kept already. The test is Hotelling's, as an
-    F test of the multiple correlation of a value with all sizes.
+    Attributes:
+        active: values that change times beyond doubt.
+        idle: other values of the same parameters, which show nothing.
+        likeliest: the value with the least p-value.
+    """
+
+    active: tuple[Item, ...] = ()
+    idle: tuple[Item, ...] = ()
+    likeliest: Item = (0, 1)
+
+
+def find_activity(rows: Rows, means: Matrix, runs: Matrix) -> Activity:
+    """Finds values that change times beyond doubt, by forward selection.
 
     Args:
         means: log speedups, configurations x sizes, of any scale.
-        runs: number of runs of each configuration.
-        idle: numbers of parameters.
+        runs: number of runs of each configuration, as a column.
+    """
+    items = [(n, value) for n in range(rows.shape[1]) for value in np.unique(rows[:, n]) if value]
+    if not items:
+        return Activity()
+    weights = np.sqrt(runs)
+    columns = weights * np.array([rows[:, n] == value for n, value in items]).T
+    found: list[int] = []
+    while True:
+        kept = np.hstack([weights, columns[:, found]])
+        chances = _compute_p_values(columns, weights * means, kept)
+        best = int(chances.argmin())
+        likeliest = items[found[0] if found else best]
+        if len(items) * chances[best] > _ERROR_RATE:
+            break
+        found.append(best)
+    active = tuple(items[n] for n in found)
+    owners = {owner for owner, _ in active}
+    idle = np.flatnonzero((chances > _SHOWS_NOTHING) & (chances < 1.0)).tolist()
+    return Activity(active, tuple(items[n] for n in idle if items[n][0] in owners), likeliest)
+
+
+def _compute_p_values(columns: Matrix, means: Matrix, kept: Matrix) -> NDArray[np.float64]:
+    """Computes the p-value of each column beside those that are kept.
+
+    The test is Hotelling's, as an F test of the multiple correlation of a column with all sizes.
+    The p-value is 1 where too few runs tell a column from those that are kept.
     """
     from scipy.special import fdtrc  # 0.1 s to import; only a tuning process needs it
 
-    found: list[int] = []
-    if not len(rows):
-        return found
-    weights = np.sqrt(runs)[:, None]
-    while rest := [n for n in idle if n not in found]:
-        kept = [n for n in range(rows.shape[1]) if n not in rest]
-        basis = _find_basis(weights * np.hstack([np.ones_like(weights), _indicate(rows, kept)]))
-        values, left = (
-            weights * one - basis @ (basis.T @ (weights * one))
-            for one in (_indicate(rows, rest), means)
-        )
-        sizes = _find_basis(left)
-        freedom = len(rows) - basis.shape[1] - sizes.shape[1]
-        explained = _correlate(values, sizes)
-        best = min(float(explained.max(initial=0.0)), 1 - 1e-12)
-        if freedom < 1 or not best:
-            break
-        ratio = best / (1 - best) * freedom / sizes.shape[1]
-        if len(explained) * fdtrc(sizes.shape[1], freedom, ratio) > _ERROR_RATE:
-            break
-        owners = [n for n, _ in _list_values(rows, rest)]
-        found.append(owners[int(explained.argmax())])
+    basis = _find_basis(kept)
+    values, left = (one - basis @ (basis.T @ one) for one in (columns, means))
+    sizes = _find_basis(left)
+    count, weight = sizes.shape[1], (values**2).sum(axis=0)
+    freedom = len(columns) - basis.shape[1] - count
+    is_known = (weight >= _LEAST_WEIGHT) & (min(freedom, count) > 0)
+    explained = ((sizes.T @ values) ** 2).sum(axis=0) / np.maximum(weight, 1e-12)
+    explained = np.where(is_known, np.minimum(explained, 1 - 1e-12), 0.0)
+    ratio = explained / (1 - explained) * freedom / max(1, count)
+    found: NDArray[np.float64] = fdtrc(max(1, count), max(1, freedom), ratio)
     return found
-
-
-def _list_values(rows: Rows, parameters: Sequence[int]) -> list[tuple[int, int]]:
-    """Lists the values that occur, but for unset: the parameter's number and the value's."""
-    return [(n, value) for n in parameters for value in np.unique(rows[:, n]).tolist() if value]
-
-
-def _indicate(rows: Rows, parameters: Sequence[int]) -> Matrix:
-    """Returns a column for each value that occurs, 1 where it is set."""
-    columns = [rows[:, n] == value for n, value in _list_values(rows, parameters)]
-    return np.array(columns, dtype=np.float64).reshape(-1, len(rows)).T
 
 
 def _find_basis(columns: Matrix) -> Matrix:
     """Returns an orthonormal basis of what columns span."""
     vectors, singular, _ = np.linalg.svd(columns, full_matrices=False)
     found: Matrix = vectors[:, singular > 1e-9 * singular.max()]
-    return found
-
-
-def _correlate(values: Matrix, sizes: Matrix) -> NDArray[np.float64]:
-    """Returns the squared multiple correlation of each value; 0 for values of too little weight.
-
-    Args:
-        sizes: an orthonormal basis of the log speedups.
-    """
-    weight = (values**2).sum(axis=0)
-    explained = ((sizes.T @ values) ** 2).sum(axis=0) / np.maximum(weight, 1e-12)
-    found: NDArray[np.float64] = np.where(weight < _LEAST_WEIGHT, 0.0, explained)
     return found
