@@ -41,6 +41,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import simulated
+from further_noise import NodeAllocation, PeriodicMonitoring
 from honesty_table import Result, notes, table
 from simulated import SimulatedBenchmark
 from unseen_noise import (
@@ -108,6 +109,8 @@ UNSEEN = {
     "loss-timeouts": LossTimeouts,
     "unpinned-ranks": UnpinnedRanks,
     "memory-neighbours": MemoryNeighbours,
+    "node-allocation": NodeAllocation,
+    "periodic-monitoring": PeriodicMonitoring,
 }
 #: What has the planted gain.
 WITH_GAIN = Configuration({"V3": "2"})

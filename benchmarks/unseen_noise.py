@@ -211,7 +211,7 @@ class ThermalCap:
 
 
 #: The sizes themselves, in bytes.
-_BYTES = 2.0 ** np.array([3, 6, 10, 13, 16, 18, 20, 22])
+BYTES = 2.0 ** np.array([3, 6, 10, 13, 16, 18, 20, 22])
 
 
 @dataclass
@@ -240,7 +240,7 @@ class HashCollisions:
 
     def __post_init__(self) -> None:
         self._others = np.zeros((2, 4, 8), dtype=int)
-        transfer = 15 / 8 * _BYTES[4:] / 12.5e9
+        transfer = 15 / 8 * BYTES[4:] / 12.5e9
         self._share = transfer / (30 * 5e-6 + transfer)
 
     def slowdown(self, start: float, duration: float) -> float:
@@ -291,10 +291,10 @@ class LossTimeouts:
     _until: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        transfer = 2 * _BYTES * 8 / 1e10
+        transfer = 2 * BYTES * 8 / 1e10
         busy = 100e-6 + (1 + 2.2) / 2 * transfer
         self._pace = (100e-6 + transfer) / busy
-        exposed = np.minimum(np.ceil(_BYTES / 1460), 3)
+        exposed = np.minimum(np.ceil(BYTES / 1460), 3)
         self._losses = 1e-3 * exposed / busy
         self._wait = np.where(exposed == 1, 0.2, 0.008)
 
@@ -355,7 +355,7 @@ class UnpinnedRanks:
         split = abs(far[:, ::2] - far[:, 1::2]).max() + abs(far[:, :2] - far[:, 2:]).max()
         ends = (far[::2] + far[1::2]).max() + (far[:2] + far[2:]).max()
         pace = 4 / 3 if self._moved.any() else 1.2 if far.any() else 1
-        transfer = 1.5 * _BYTES[size] / 12.5e3
+        transfer = 1.5 * BYTES[size] / 12.5e3
         factor = (10 + 2 * (0.5 * split + 0.28 * ends) + pace * transfer) / (10 + transfer)
         return float(factor * math.exp(self.random.normal(0, 0.01)))
 
@@ -383,7 +383,7 @@ class MemoryNeighbours:
             while self._jobs[slot][1] <= start:
                 self._jobs[slot] = self._draw(self._jobs[slot][1])
         jobs = [job for job in self._jobs if job[0] <= start]
-        share = max(0.05, 1 / (1 + 60e-6 * 12.5e9 * 8 / 15 / float(_BYTES[self._calls % _SIZES])))
+        share = max(0.05, 1 / (1 + 60e-6 * 12.5e9 * 8 / 15 / float(BYTES[self._calls % _SIZES])))
         self._calls += 1
         now, factors = start, []
         for _ in range(11):
