@@ -228,7 +228,7 @@ class TableModel:
         self.fit()
         observed = self._observe(self.fitted)
         idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
-        known = [DEFAULT, *self.fitted] if DEFAULT in self._means else self.fitted
+        known = [DEFAULT, *self.fitted]
         runs, means = self._means.look_up(known, (0, np.zeros(len(self.sizes))))
         activity = find_activity(self.encoding.rows(known), means, runs)
         if active := {owner for owner, _ in activity.active}.intersection(idle):
