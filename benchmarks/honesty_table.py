@@ -32,8 +32,8 @@ from scipy.special import betaincinv, stdtrit
 
 from commtune.model import FEW_PAIRS
 
-#: Noise that changes between a campaign and what follows it, so that its power misses the goal.
-_CHANGING = ("memory-neighbours",)
+#: The least power with noise that misses the goal, since it is another one after the campaign.
+_LEAST_POWER = {"memory-neighbours": 0.83}
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,7 @@ def _row(noise: str, of: Sequence[Result]) -> str:
     is_shown = sum(r.oracle for r in planted) >= 0.9 * len(planted)
     powers = [(r.powered_found, r.powered) for r in none if r.powered]
     power = fmean(held / sizes for held, sizes in powers) if powers else 0.9
+    is_known = power >= _LEAST_POWER.get(noise, 1.0)
     largest = [r.shown for r in none if r.stated]
     cells = [
         noise,
@@ -140,7 +141,7 @@ def _row(noise: str, of: Sequence[Result]) -> str:
         _cell("found", planted, lambda s: s.value >= 0.9 or not is_shown),
         _cell("oracle", planted),
         _cell("idle", [r for r in planted if r.found], lambda s: s.value <= 0.05),
-        _marked(clustered(powers), abs(power - 0.9) <= 0.03, "*" if noise in _CHANGING else "**"),
+        _marked(clustered(powers), abs(power - 0.9) <= 0.03, "*" if is_known else "**"),
         _marked(clustered((one, 1) for one in largest), not largest or fmean(largest) >= 0.87),
     ]
     return "| " + " | ".join(cells) + " |"

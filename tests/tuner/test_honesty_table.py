@@ -45,6 +45,15 @@ def test_what_misses_its_goal_is_bold(column: str, miss: Result, allowed: int) -
     assert _bold(miss, allowed + 1) == [column]
 
 
+@pytest.mark.parametrize(("found", "mark"), [(90, ""), (84, "*"), (82, "**")])
+def test_a_known_miss_is_italic_down_to_what_is_known(found: int, mark: str) -> None:
+    one = replace(
+        FINE, noise="memory-neighbours", stated=0.1, shown=0.9, powered=100, powered_found=found
+    )
+    cell = table([one, one]).splitlines()[-1].strip("| ").split(" | ")[-2]
+    assert cell == f"{mark}{found:.1f}% [{found:.1f}%, {found:.1f}%]{mark}"
+
+
 def _bold(miss: Result, count: int) -> list[str]:
     """Titles of the bold cells: of a hundred campaigns of each gain, so many miss a goal."""
     usual = [replace(FINE, stated=0.1, shown=0.9, powered=10, powered_found=9), GAINING]
