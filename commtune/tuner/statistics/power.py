@@ -25,7 +25,7 @@ from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
 #: The probability to find the minimum detectable effect, and that among resampled pairs. Those
 #: have fewer outliers than new pairs: with this, campaigns find it in 87 to 93 % of cases with
-#: each of 21 kinds of noise (docs/method.md).
+#: 26 of 27 kinds of noise (docs/method.md).
 _POWER, _RESAMPLED_POWER = 0.9, 0.92
 #: Quantiles of the distribution of an error over which power is averaged.
 _ERROR_POINTS = 64
