@@ -155,7 +155,7 @@ def test_merging_keeps_all_evidence(bundle: Path, source: str, url: str) -> None
         assert given.samples_of(ours, "r1", 8) == given.samples_of(theirs, "r1", 8)
         assert given.count(ours, "jobs") == 1 and given.count(ours, "locks") == 1
         (loaded,) = find_profiles(url, "shm@site-a")
-        assert load_profile(url, str(loaded.id), with_details=True).profile == given.profile()
+        assert load_profile(url, str(loaded.id)).profile == given.profile()
         assert find_damage(ours.database) == []
 
 
