@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeGuard
 
@@ -32,7 +33,10 @@ def diagnose_machine(db: str | None = None) -> tuple[list[Check], list[str]]:
 
     Returns the results of all checks, and commands that fix the problems.
     """
-    machine, mpi = describe_machine(), _default_mpi()
+    machine = describe_machine()
+    mpi: MpiInstallation | None = None
+    with suppress(CommtuneError, OSError):  # checks report it
+        mpi = find_mpi("auto")
 
     def of_variables() -> Iterable[Check]:
         toolchain = find_user_toolchain("auto", ())[0] if machine.gpus else None
@@ -57,14 +61,6 @@ def _database_file(db: str | None) -> Path | None:
 
         pool_connections(url).dispose()  # only reads the URL
     return file
-
-
-def _default_mpi() -> MpiInstallation | None:
-    """Returns the default MPI; ``None`` if missing or unreadable, which checks report."""
-    try:
-        return find_mpi("auto")
-    except (CommtuneError, OSError):
-        return None
 
 
 def _installed_versions(mpi: MpiInstallation | None, xccl: Xccl | None) -> dict[str, str]:
