@@ -130,7 +130,7 @@ class Store:
         Raises:
             UnknownName: no profile, or more than one, has this name.
         """
-        return stored_profile(load_profile(self.url, str(reference), with_details=True))
+        return stored_profile(load_profile(self.url, str(reference)))
 
     def results(self, *campaigns: str) -> Measurements:
         """Returns all measurements of these or all campaigns, as ``commtune results`` has them.
@@ -195,7 +195,7 @@ class Store:
         )
 
     def _build_profile(self, row: BestRow) -> Profile:
-        answer = load_profile(self.url, str(row.id), with_details=True)
+        answer = load_profile(self.url, str(row.id))
         if row.verdict == Verdict.WITHDRAWN:
             # Maybe at this size alone, by what was found of another profile.
             withdrawn = replace(

@@ -7,17 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from commtune.db.checked_columns import sound_rows
@@ -65,7 +55,7 @@ def acquire_lock(
 
 def release_lock(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
     """Releases the lock, unless it has another owner."""
-    connection.execute(delete(LOCKS).where(LOCKS.c.campaign_id == campaign_id, *_is(owner)))
+    connection.execute(delete(LOCKS).filter_by(campaign_id=campaign_id, **asdict(owner)))
 
 
 #: Built once, because building a statement takes longer than executing it.
@@ -85,10 +75,6 @@ def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | No
     now = {"its_campaign": campaign_id, "heartbeat": time.time()}
     if not whose or connection.execute(_REFRESH, whose | now).rowcount != 1:
         raise _locked(connection, campaign_id, _row(connection, campaign_id))
-
-
-def _is(owner: LockOwner) -> list[ColumnElement[bool]]:
-    return [LOCKS.c[name] == value for name, value in asdict(owner).items()]
 
 
 def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
@@ -115,13 +101,8 @@ def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
 
 def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
     now = time.time()
-    done = connection.execute(
-        update(LOCKS)
-        .where(LOCKS.c.campaign_id == row["campaign_id"], *_is(LockOwner.from_row(row)))
-        .where(LOCKS.c.heartbeat == row["heartbeat"])
-        .values(since=now, heartbeat=now, **asdict(owner))
-    )
-    return done.rowcount == 1
+    taken = update(LOCKS).filter_by(**row).values(since=now, heartbeat=now, **asdict(owner))
+    return connection.execute(taken).rowcount == 1
 
 
 def _locked(connection: Connection, campaign_id: int, row: RowMapping | None) -> CampaignLocked:

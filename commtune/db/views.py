@@ -5,26 +5,29 @@ SQLite and PostgreSQL have the same views and columns; docs/database.md lists th
 
 from __future__ import annotations
 
+import re
+
 import sqlalchemy as sa
 
 from commtune.db.verified import VERDICT
 
 _LOST = "('interrupted', 'node-failure', 'preempted', 'cancelled', 'never-started')"
 
-#: SQL that differs between the two databases: a moment (seconds since 1970) as text, a number and
-#: a text of a JSON column, and that column as text, because PostgreSQL can't group by JSON.
+#: SQL that differs between the two databases, by its name in the queries below: the moment of a
+#: column (seconds since 1970) as text, a number and a text of a run's workload by key, and a JSON
+#: column as text, because PostgreSQL can't group by JSON.
 _WORDS = {
     "sqlite": {
         "moment": "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')",
-        "number": "json_extract({0}, '$.{1}')",
-        "text": "json_extract({0}, '$.{1}')",
+        "number": "json_extract(r.workload, '$.{0}')",
+        "text": "json_extract(r.workload, '$.{0}')",
         "json": "{0}",
     },
     "postgresql": {
         "moment": "to_char(to_timestamp({0}) AT TIME ZONE 'UTC',"
         ' \'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"\')',
-        "number": "({0} ->> '{1}')::integer",
-        "text": "({0} ->> '{1}')",
+        "number": "(r.workload ->> '{0}')::integer",
+        "text": "(r.workload ->> '{0}')",
         "json": "{0}::text",
     },
 }
@@ -32,20 +35,20 @@ _WORDS = {
 _RESULTS = """
 SELECT c.name AS campaign, c.simulated AS simulated, c.site AS site,
        s.name AS system, k.text AS stack,
-       r.run_id AS run, r.id AS run_number, {started} AS started,
+       r.run_id AS run, r.id AS run_number, {moment r.started_at} AS started,
        r.phase AS phase, r.block AS block, r.position AS position,
        t.number AS trial, t.origin AS origin,
        r.outcome AS outcome, r.detail AS detail, r.exit_code AS exit_code, r.wall_s AS wall_s,
        r.oversubscribed AS oversubscribed, r.other_load AS other_load,
        r.nodes AS node_names, r.distance AS distance,
-       {backend} AS backend, {ranks} AS ranks, {nodes} AS nodes, {dtype} AS dtype,
-       coalesce(m.operation, r.operation) AS operation, m.bytes AS bytes,
+       {text backend} AS backend, {number ranks} AS ranks, {number nodes} AS nodes,
+       {text dtype} AS dtype, coalesce(m.operation, r.operation) AS operation, m.bytes AS bytes,
        m.median_s AS median_s, m.min_s AS min_s, m.mean_s AS mean_s, m.p95_s AS p95_s,
        m.max_s AS max_s, m.first_call_s AS first_call_s,
        m.algbw AS algbw_bytes_per_s, m.busbw AS busbw_bytes_per_s,
        m.n_samples AS samples, m.batch AS batch, m.wrong AS wrong_elements,
        m.canary_s AS canary_s, m.canary_after_s AS canary_after_s,
-       {configuration} AS configuration
+       {json g.environment} AS configuration
 FROM runs r
 JOIN campaigns c ON c.id = r.campaign_id
 JOIN systems s ON s.id = c.system_id
@@ -59,8 +62,9 @@ WHERE r.state = 'stored'
 _CAMPAIGNS = """
 SELECT c.name AS campaign, c.simulated AS simulated, c.site AS site,
        s.name AS system, k.text AS stack,
-       {campaign_created} AS created, {finished} AS finished, {last_run} AS last_run,
-       l.host AS controller_host, {heartbeat} AS controller_heartbeat,
+       {moment c.created} AS created, {moment c.finished} AS finished,
+       {moment r.last_run} AS last_run, l.host AS controller_host,
+       {moment l.heartbeat} AS controller_heartbeat,
        (SELECT count(*) FROM trials t WHERE t.campaign_id = c.id) AS trials,
        coalesce(r.runs, 0) AS runs, coalesce(r.ok, 0) AS runs_ok,
        coalesce(r.runs - r.ok - r.lost, 0) AS runs_failed, coalesce(r.lost, 0) AS runs_lost,
@@ -83,10 +87,10 @@ LEFT JOIN (
 
 _PROFILES = """
 SELECT p.id AS number, c.name || '/' || p.name AS profile, p.simulated AS simulated,
-       c.site AS site, s.name AS system, k.text AS stack, {profile_created} AS created,
+       c.site AS site, s.name AS system, k.text AS stack, {moment p.created} AS created,
        p.operation AS operation, p.backend AS backend, p.ranks AS ranks, p.nodes AS nodes,
        p.bytes_low AS bytes_low, p.bytes_high AS bytes_high, {verdict} AS verdict,
-       {configuration} AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
+       {json g.environment} AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
        p.note AS note
 FROM profiles p
 JOIN campaigns c ON c.id = p.campaign_id
@@ -118,9 +122,10 @@ _VIEWS = {
 
 def make_views(connection: sa.Connection) -> None:
     """Creates the views in a database that has none."""
-    columns = _columns(**_WORDS[connection.dialect.name])
+    words = _WORDS[connection.dialect.name]
     for name, query in _VIEWS.items():
-        filled = query.format(lost=_LOST, verdict=VERDICT, **columns)
+        filled = re.sub(r"\{(\w+) (\S+)\}", lambda found: words[found[1]].format(found[2]), query)
+        filled = filled.format(lost=_LOST, verdict=VERDICT)
         # Without text(), which would take the colons of the time format for parameters.
         connection.exec_driver_sql(f"CREATE VIEW {name} AS {filled}")
 
@@ -129,20 +134,3 @@ def drop_views(connection: sa.Connection) -> None:
     """Drops the views, which hold no data, before a migration of the tables that they read."""
     for name in _VIEWS:
         connection.exec_driver_sql(f"DROP VIEW IF EXISTS {name}")
-
-
-def _columns(moment: str, number: str, text: str, json: str) -> dict[str, str]:
-    """Returns the SQL that differs between databases, by its name in the queries of views."""
-    return {
-        "started": moment.format("r.started_at"),
-        "campaign_created": moment.format("c.created"),
-        "finished": moment.format("c.finished"),
-        "last_run": moment.format("r.last_run"),
-        "heartbeat": moment.format("l.heartbeat"),
-        "profile_created": moment.format("p.created"),
-        "backend": text.format("r.workload", "backend"),
-        "dtype": text.format("r.workload", "dtype"),
-        "ranks": number.format("r.workload", "ranks"),
-        "nodes": number.format("r.workload", "nodes"),
-        "configuration": json.format("g.environment"),
-    }

@@ -68,8 +68,9 @@ class Page:
         self.importance = _importance(record)
         self.costs = timeline.phase_costs(record)
         self.outside_s = timeline.outside_s(record)
-        self.failures = timeline.list_failures(record)
-        self.losses = timeline.list_losses(record)
+        ended = timeline.group_by_cause(record)
+        self.failures = [cause for cause in ended if cause.outcome.is_failure]
+        self.losses = [cause for cause in ended if cause.outcome.is_lost]
         self.scheduled = timeline.scheduler_share(record)
         self.noise = timeline.default_noise(record, runs)
         self.run_parts = timeline.run_parts(record.run_costs)

@@ -97,44 +97,27 @@ class SizePoint:
 def size_points(record: ReportedCampaign) -> tuple[SizePoint, ...]:
     """Returns a point for each confirmed size and machine state, by ascending size."""
     paired = _pairs_of(record)
-    found = [
-        _size_point(record, profile, point, paired)
-        for profile in record.ranged
-        for point in profile.points_inside
-    ]
+    found = []
+    for profile in record.ranged:
+        for point in profile.points_inside:
+            cell = (point.bytes, point.speed)
+            whose = _whose(profile, point, paired)
+            pairs = paired.get((whose, cell), ()) if whose is not None else ()
+            more = _more_pairs(record, whose, cell)
+            found.append(SizePoint(point, profile, whose, pairs, more))
     return tuple(sorted(found, key=lambda p: (p.bytes, p.state_rank)))
-
-
-def _size_point(
-    record: ReportedCampaign, profile: Profile, point: PointEvidence, paired: _Pairs
-) -> SizePoint:
-    cell = (point.bytes, point.speed)
-    whose = _whose(profile, point, paired)
-    return SizePoint(
-        evidence=point,
-        profile=profile,
-        configuration=whose,
-        pairs=paired.get((whose, cell), ()) if whose is not None else (),
-        more_pairs=_more_pairs(record, whose, cell),
-    )
 
 
 def _whose(profile: Profile, point: PointEvidence, paired: _Pairs) -> Configuration | None:
     # A profile of the default doesn't name the candidate in its evidence, but the pairs do.
     if not profile.configuration.is_default:
         return profile.configuration
-    cell = (point.bytes, point.speed)
     near = {
-        configuration: abs(_mean_log(pairs) - log(point.gain.ratio))
+        configuration: abs(fmean(log(pair.ratio) for pair in pairs) - log(point.gain.ratio))
         for (configuration, where), pairs in paired.items()
-        if where == cell
+        if where == (point.bytes, point.speed)
     }
     return min(near, key=lambda c: (near[c], c.key), default=None)
-
-
-def _mean_log(pairs: Sequence[_Pair]) -> float:
-    """Returns the mean log ratio of pairs; 0 without any."""
-    return fmean(log(pair.ratio) for pair in pairs) if pairs else 0.0
 
 
 def _more_pairs(record: ReportedCampaign, configuration: Configuration | None, cell: Cell) -> int:

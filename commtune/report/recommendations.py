@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from statistics import geometric_mean
 
 from commtune import formatting
@@ -49,15 +50,8 @@ def answer_cards(record: ReportedCampaign, points: Sequence[SizePoint]) -> tuple
 
 def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
     """Merges neighbouring ranges with the same configuration and verdict."""
-    found: list[tuple[Profile, ...]] = []
-    for profile in profiles:
-        last = found[-1][-1] if found else None
-        same = (profile.configuration, profile.verdict)
-        if last is not None and (last.configuration, last.verdict) == same:
-            found[-1] = (*found[-1], profile)
-        else:
-            found.append((profile,))
-    return found
+    same = groupby(profiles, key=lambda profile: (profile.configuration, profile.verdict))
+    return [tuple(members) for _, members in same]
 
 
 def _card(

@@ -275,7 +275,7 @@ def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> 
         campaign=campaign,
         origins=tuple(store.origins(campaign.id)),
         runs=runs,
-        profiles=tuple(load_profiles(db, campaign.name, with_details=True)),
+        profiles=tuple(load_profiles(db, campaign.name)),
         conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),
         plans={plan.number: plan for plan in store.blocks(campaign.id)},

@@ -10,7 +10,7 @@ from statistics import median
 
 from commtune.campaign.plan import BUDGETS
 from commtune.db.settings import excluded_nodes, node_hours_budget
-from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, Run
+from commtune.model import JobRecord, JobStage, Outcome, Phase, Run
 from commtune.model.conclusion import DefaultNoise
 from commtune.model.run_costs import RunCost
 from commtune.report.record import DefaultRuns, ReportedCampaign
@@ -109,21 +109,13 @@ def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:
     return gaps
 
 
-def list_failures(record: ReportedCampaign) -> tuple[_Failure, ...]:
-    """Groups failed runs by how they ended, the most frequent first."""
-    return _by_cause(record, [run for run in record.runs if run.outcome.is_failure])
-
-
-def list_losses(record: ReportedCampaign) -> tuple[_Failure, ...]:
-    """Groups lost runs by the cause, the most frequent first."""
-    return _by_cause(record, [run for run in record.runs if run.outcome.is_lost])
-
-
-def _by_cause(record: ReportedCampaign, ended: Sequence[Run]) -> tuple[_Failure, ...]:
+def group_by_cause(record: ReportedCampaign) -> tuple[_Failure, ...]:
+    """Groups runs that failed or were lost by how they ended, the most frequent first."""
     found: defaultdict[Outcome, list[Run]] = defaultdict(list)
-    for run in ended:
-        found[run.outcome].append(run)
-    good = {run.configuration for run in record.runs if run.outcome is Outcome.OK} if ended else ()
+    for run in record.runs:
+        if run.outcome is not Outcome.OK:
+            found[run.outcome].append(run)
+    good = {run.configuration for run in record.runs if run.outcome is Outcome.OK} if found else ()
     worked = {item for configuration in good for item in configuration.items()}
     causes = [_failure(outcome, runs, worked) for outcome, runs in found.items()]
     return tuple(sorted(causes, key=lambda cause: (-cause.runs, cause.outcome)))
@@ -131,21 +123,17 @@ def _by_cause(record: ReportedCampaign, ended: Sequence[Run]) -> tuple[_Failure,
 
 def _failure(outcome: Outcome, runs: Sequence[Run], worked: set[tuple[str, str]]) -> _Failure:
     configurations = {run.configuration for run in runs}
+    shared: set[tuple[str, str]] = set()
+    if outcome.blames_configuration:
+        shared = set.intersection(*(set(c.items()) for c in configurations)) - worked
     return _Failure(
         outcome=outcome,
         runs=len(runs),
         configurations=len(configurations),
         wall_s=math.fsum(run.wall_s for run in runs),
-        common=_common_settings(configurations, worked) if outcome.blames_configuration else (),
+        common=tuple(f"{name}={value}" for name, value in sorted(shared)),
         example=next((run.detail for run in runs if run.detail), ""),
     )
-
-
-def _common_settings(
-    configurations: set[Configuration], worked: set[tuple[str, str]]
-) -> tuple[str, ...]:
-    shared = set.intersection(*(set(c.items()) for c in configurations))
-    return tuple(f"{name}={value}" for name, value in sorted(shared - worked))
 
 
 def default_noise(record: ReportedCampaign, runs: DefaultRuns) -> tuple[DefaultNoise, ...]:

@@ -137,7 +137,7 @@ def _results(db: str, values: _Values) -> Reply:
 
 
 def _profile(db: str, values: _Values) -> Reply:
-    found = stored.find_profile(str(values.get("number") or values["name"]), db)
+    found = stored.load_profile(db, str(values.get("number") or values["name"]))
     return json_reply(
         {
             "id": found.id,
@@ -158,7 +158,7 @@ def _profile(db: str, values: _Values) -> Reply:
 
 
 def _export(db: str, values: _Values) -> Reply:
-    found = stored.find_profile(str(values["number"]), db)
+    found = stored.load_profile(db, str(values["number"]))
     said = export_profile(
         found,
         values["format"],

@@ -92,7 +92,7 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
             for one in best["points"]:
                 points.append(PointEvidence(**{**one, "gain": Interval(**one["gain"])}))
         if found["environment"]:
-            formats = list_usable_formats(stored.find_profile(str(found["best"]["id"]), db))
+            formats = list_usable_formats(stored.load_profile(db, str(found["best"]["id"])))
     return render_page(
         "best.html",
         prefix,
@@ -123,7 +123,7 @@ def _campaign(
         prefix,
         campaign=progress.summary,
         live=live.describe_live(progress),
-        profiles=[_profile(stored.find_profile(str(one.id), db), zoom) for one in listed],
+        profiles=[_profile(stored.load_profile(db, str(one.id)), zoom) for one in listed],
         asked=_NOT_ZOOMED | dict(query),
         may_cancel=may_cancel,
     )
@@ -133,7 +133,7 @@ def _campaign(
 
 def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     zoom = given.read_parameters(given.ZOOM, query)
-    answer = stored.find_profile(str(given.NUMBER.read(path["number"])), db)
+    answer = stored.load_profile(db, str(given.NUMBER.read(path["number"])))
     again, nothing = [], ""
     try:
         again = read_verifications(str(answer.id), db)

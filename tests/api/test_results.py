@@ -92,7 +92,7 @@ def test_a_size_that_was_not_measured_comes_with_both_neighbours(
 
 def test_a_profile_comes_with_its_details(store: ct.Store, result: ct.Result) -> None:
     for one in store.profiles(result.campaign):
-        stored = load_profile(store.url, str(one.number), with_details=True).profile
+        stored = load_profile(store.url, str(one.number)).profile
         assert (one.boundaries, one.contributions) == (stored.boundaries, stored.contributions)
     assert any(one.boundaries or one.contributions for one in result.profiles)
 

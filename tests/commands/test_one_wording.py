@@ -107,7 +107,7 @@ def test_a_size_at_which_a_profile_is_not_faster_is_called_the_same_everywhere(
     found = _faster(url)
     hurt = PointEvidence("allreduce", 1024, "all", 1e-5, 1.5e-5, gain, verdict)
     profile = replace(found, points=(hurt,), bytes_low=8)
-    answer = replace(campaigns.find_profile(f"{NAME}/{found.name}", url), profile=profile)
+    answer = replace(campaigns.load_profile(url, f"{NAME}/{found.name}"), profile=profile)
     with opened_store(url) as store:
         store.save_profiles(given.begin(store, given.campaign("one")), [profile])
     printed = []
@@ -195,7 +195,7 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
 
 def _faster(url: str) -> Profile:
     (found,) = (p for p in campaigns.find_profiles(url, NAME) if p.verdict == "faster")
-    return campaigns.find_profile(f"{NAME}/{found.name}", url).profile
+    return campaigns.load_profile(url, f"{NAME}/{found.name}").profile
 
 
 @pytest.mark.parametrize(

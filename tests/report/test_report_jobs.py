@@ -46,7 +46,7 @@ def recorded(store: Store, url: str) -> ReportedCampaign:
 def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
     campaign(store, node_hours=64)
     record = recorded(store, url)
-    assert scheduler_share(record) is None and timeline.list_losses(record) == ()
+    assert scheduler_share(record) is None and Page(record).losses == []
     page = render_words(Page(record))
     assert "Jobs and node-hours" not in page and 'href="#jobs"' not in page
     assert "that were lost" not in page
@@ -78,10 +78,10 @@ def test_lost_runs_are_apart_from_failed_ones(store: Store, url: str) -> None:
     run(store, campaign_id, "c", outcome=Outcome.NEVER_STARTED, wall_s=0.0, started_at=0.0)
     run(store, campaign_id, "d", outcome=Outcome.OUT_OF_MEMORY, wall_s=2.0)
     record = recorded(store, url)
-    found = {loss.outcome: loss for loss in timeline.list_losses(record)}
+    found = {loss.outcome: loss for loss in Page(record).losses}
     assert set(found) == {Outcome.NODE_FAILURE, Outcome.NEVER_STARTED}
     assert (found[Outcome.NODE_FAILURE].runs, found[Outcome.NODE_FAILURE].wall_s) == (2, 7.0)
-    assert Outcome.OUT_OF_MEMORY in {failure.outcome for failure in timeline.list_failures(record)}
+    assert Outcome.OUT_OF_MEMORY in {failure.outcome for failure in Page(record).failures}
     then, now = (timeline.phase_costs(r)[0] for r in (before, record))
     assert (now.failed - then.failed, now.lost, now.lost_s) == (1, 3, 7.0)
     assert now.failed_s - then.failed_s == pytest.approx(2.0)

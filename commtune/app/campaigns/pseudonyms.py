@@ -7,6 +7,7 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,9 @@ class Pseudonyms:
         found = cls()
         found._note_host(socket.gethostname())
         found._note_host(socket.getfqdn())
-        for name in (_user(), Path.home().name):
-            found._note("user", name)
+        with suppress(KeyError, OSError):  # the user ID may have no name
+            found._note("user", getpass.getuser())
+        found._note("user", Path.home().name)
         for table, values in rows:
             found._note_row(table, values)
         return found
@@ -128,13 +130,6 @@ class Pseudonyms:
     def _stand_in(self, name: str) -> str:
         self._note("host", name)
         return self.known[name.lower()]
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # the user ID has no name
-        return ""
 
 
 def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:

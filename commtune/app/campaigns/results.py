@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -66,6 +65,8 @@ def _choose_format(asked: str | None, file: Path | None) -> str:
 
 
 _Row = dict[str, Any]
+#: What studies are about, by operation and size (bytes).
+_Studies = dict[tuple[str, int], _Row]
 
 #: Columns that are attributes of a trial, and of a study.
 _OF_TRIAL = ("run", "phase", "outcome", "trial", "origin", "block", "position")
@@ -87,8 +88,8 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> tuple[in
     from commtune.export.optuna_study import write_studies
 
     found = find_results(db, [campaign])
-    seen = _Seen.of(found)
-    if not seen.studies:
+    studies, values = _survey(found)
+    if not studies:
         raise NoAnswer(
             f"campaign {campaign} has no measurements yet",
             hint="'commtune status' shows its state",
@@ -96,34 +97,26 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> tuple[in
     with replaced_file(output) as part:
         count = write_studies(
             part,
-            {_name(*key, about): about for key, about in seen.studies.items()},
-            seen.values,
-            (trial for run in _runs(found) for trial in _trials(run, seen)),
+            {_name(*key, about): about for key, about in studies.items()},
+            values,
+            (trial for run in _runs(found) for trial in _trials(run, studies, values)),
         )
-    return len(seen.studies), count
+    return len(studies), count
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """A campaign's studies by operation and size (bytes), and its variables; ``None`` is unset."""
-
-    studies: Mapping[tuple[str, int], _Row]
-    values: Mapping[str, list[str | None]]
-
-    @classmethod
-    def of(cls, found: Results) -> _Seen:
-        studies: dict[tuple[str, int], _Row] = {}
-        values: defaultdict[str, set[str]] = defaultdict(set)
-        for run in _runs(found):
-            for name, value in json.loads(run[0]["configuration"]).items():
-                values[name].add(value)
-            for row in run:
-                if row["bytes"] is not None:
-                    about = {name: row[name] for name in _OF_STUDY}
-                    key = row["operation"], row["bytes"]
-                    studies[key] = about | dict(zip(("operation", "bytes"), key, strict=True))
-        choices = {name: [None, *sorted(values[name], key=_by_number)] for name in sorted(values)}
-        return cls(dict(sorted(studies.items())), choices)
+def _survey(found: Results) -> tuple[_Studies, dict[str, list[str | None]]]:
+    """Returns a campaign's studies, and the values of its variables; ``None`` is unset."""
+    studies: _Studies = {}
+    values: defaultdict[str, set[str]] = defaultdict(set)
+    for run in _runs(found):
+        for name, value in json.loads(run[0]["configuration"]).items():
+            values[name].add(value)
+        for row in run:
+            if row["bytes"] is not None:
+                about = {name: row[name] for name in (*_OF_STUDY, "operation", "bytes")}
+                studies[row["operation"], row["bytes"]] = about
+    choices = {name: [None, *sorted(values[name], key=_by_number)] for name in sorted(values)}
+    return dict(sorted(studies.items())), choices
 
 
 def _by_number(value: str) -> tuple[float, str]:
@@ -144,7 +137,7 @@ def _name(operation: str, size: int, about: _Row) -> str:
     return f"{about['campaign']}: {operation}, {format_size(size)}{made_up}"
 
 
-def _trials(run: list[_Row], seen: _Seen) -> Iterator[Any]:
+def _trials(run: list[_Row], studies: _Studies, variables: Iterable[str]) -> Iterator[Any]:
     from commtune.export.optuna_study import StudyTrial
 
     any_row = run[0]
@@ -152,7 +145,7 @@ def _trials(run: list[_Row], seen: _Seen) -> Iterator[Any]:
     started = datetime.fromisoformat(any_row["started"])
     configuration = json.loads(any_row["configuration"])
     known: dict[str, Any] = {
-        "params": {name: configuration.get(name) for name in seen.values},
+        "params": {name: configuration.get(name) for name in variables},
         "started": started,
         "ended": started + timedelta(seconds=any_row["wall_s"] or 0.0),
         "attributes": {name: any_row[name] for name in _OF_TRIAL}
@@ -161,7 +154,7 @@ def _trials(run: list[_Row], seen: _Seen) -> Iterator[Any]:
     measured = {(row["operation"], row["bytes"]): row["median_s"] for row in run}
     # A failed run may have measured some sizes, but is a failure at every size of its operations.
     operations = {row["operation"] for row in run}
-    for key, about in seen.studies.items():
+    for key, about in studies.items():
         if key in measured if is_good else key[0] in operations:
             median_s = measured[key] if is_good else None
             yield StudyTrial(study=_name(*key, about), median_s=median_s, **known)

@@ -14,7 +14,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from commtune import __version__
 from commtune.app.campaigns import signatures
 from commtune.app.campaigns.pseudonyms import Pseudonyms
 from commtune.db.bundle.checking import BadRow, RowChecker, check_plain
-from commtune.db.bundle.merging import Digest, Merged, merge_rows
+from commtune.db.bundle.merging import Digest, merge_rows
 from commtune.db.bundle.rows import Row, read_campaign, to_line
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import open_database, open_readable
@@ -165,7 +165,7 @@ def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
             )
         # Verified before any of it is decompressed.
         signer = signatures.verify_signature(packed, signature, allowed_signers)
-    return _read_packed(packed, str(file), signer=signer, signed=bool(signature))
+    return replace(_read_packed(packed, str(file)), signer=signer, signed=bool(signature))
 
 
 def _split_signature(content: bytes) -> tuple[bytes, bytes]:
@@ -176,8 +176,8 @@ def _split_signature(content: bytes) -> tuple[bytes, bytes]:
     return content[place:], content[:place]
 
 
-def _read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = False) -> Bundle:
-    """Reads the content of a bundle, without its signature.
+def _read_packed(packed: bytes, named: str) -> Bundle:
+    """Reads the content of a bundle, as that of one that is not signed.
 
     Args:
         named: the bundle, for messages.
@@ -196,9 +196,8 @@ def _read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = 
             f"{named} is not a bundle that this version of commtune reads: {error}",
             hint="bundles are made by 'commtune bundle create'",
         ) from error
-    return Bundle(
-        campaigns, signer, signed, header["names"], header["created"], header["commtune"], packed
-    )
+    said = {name: header[name] for name in ("names", "created", "commtune")}
+    return Bundle(campaigns, signer="", signed=False, packed=packed, **said)
 
 
 def _lines(packed: bytes) -> Iterator[Any]:
@@ -294,10 +293,11 @@ def merge_bundle(
     db: str | None = None,
     *,
     say: Callable[[str], None] | None = None,
-) -> list[Merged]:
+) -> list[tuple[str, bool]]:
     """Stores the campaigns of a bundle as those of another site, in one transaction.
 
-    Campaigns that are stored already with the same content are left as they are.
+    Campaigns that are stored already with the same content are left as they are. Returns the
+    same as ``merge_rows``.
 
     Args:
         site: name of the site that measured them.

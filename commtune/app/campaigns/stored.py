@@ -22,7 +22,7 @@ from commtune.db.queries.listing import list_stacks as list_stacks
 from commtune.db.queries.listing import list_systems as list_systems
 from commtune.db.queries.listing import list_trials as list_trials
 from commtune.db.queries.profiles import find_profiles as find_profiles
-from commtune.db.queries.profiles import load_profile
+from commtune.db.queries.profiles import load_profile as load_profile
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignDescription as CampaignDescription
 from commtune.db.records import CampaignState as CampaignState
@@ -42,10 +42,14 @@ _PENDING = ("PENDING", "H", "Q", "T", "W")
 _NO_REASON = ("", "None", "(null)")
 
 
-def list_campaigns(db: str | None) -> list[CampaignSummary]:
-    """Returns all campaigns, newest first, with their jobs as stored; none without a database."""
+def list_campaigns(db: str | None, since: float | None = None) -> list[CampaignSummary]:
+    """Returns all campaigns, newest first, with their jobs as stored; none without a database.
+
+    Args:
+        since: as for ``list_summaries``.
+    """
     try:
-        return list_summaries(db)
+        return list_summaries(db, since=since)
     except NoAnswer:
         return []
 
@@ -244,21 +248,9 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
         return describe_campaign(db, name)
     except UnknownName as unknown:
         try:
-            return load_profile(db, name)
+            return load_profile(db, name, with_details=False)
         except UnknownName as error:
             raise error if "/" in name else unknown from None
-
-
-def find_profile(reference: str, db: str | None) -> ProfileAnswer:
-    """Returns a stored profile with all its evidence.
-
-    Args:
-        reference: ``CAMPAIGN/PROFILE``, its name if that is unique, or its number.
-
-    Raises:
-        UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
-    """
-    return load_profile(db, reference, with_details=True)
 
 
 def find_run(campaign: str, run: str, db: str | None) -> RunLine:

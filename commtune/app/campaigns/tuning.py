@@ -60,7 +60,8 @@ def tune_campaign(
     """
     tune = _tune_here if spec.job_request is None else _tune_on_scheduler
     result = tune(spec, mpi, opened, reporter, take_over=take_over)
-    return _apply_findings(result, load_profiles(opened.whole_url, spec.plan.name))
+    stored = load_profiles(opened.whole_url, spec.plan.name, with_details=False)
+    return _apply_findings(result, stored)
 
 
 def _apply_findings(result: CampaignResult, stored: Sequence[Profile]) -> CampaignResult:

@@ -127,7 +127,7 @@ class _Claimed:
 
 
 def _load_claim(reference: str, db: str | None) -> _Claimed:
-    answer = load_profile(db, reference)
+    answer = load_profile(db, reference, with_details=False)
     stored = describe_campaign(db, answer.campaign)
     named = (stored.what.get("workload") or {}).get("sizes") or ()
     sizes = sorted({*named, *(point.bytes for point in answer.profile.points)})

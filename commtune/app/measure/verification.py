@@ -129,8 +129,11 @@ def verify_profile(
         profile = load_own_profile(db, profile)
     answer, stored = profile
     task = _plan_task(answer, stored, mpi, reporter, through)
-    for line in _describe_changes(task):
-        reporter.say(line)
+    if task.changes:
+        said = f"{task.profile} was measured under other conditions; changed since (then -> now):"
+        own = f"so these runs are stored separately, as campaign {task.campaign}"
+        for line in (said, *(f"  {change}" for change in task.changes), own):
+            reporter.say(line)
     spread = measure_session_spread(stored.system.fingerprint, db)
     task = replace(task, plan=replace(task.plan, session_spread=spread.share))
     found = _measure(task, time_s, db, reporter, take_over=take_over)
@@ -260,16 +263,6 @@ def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignReco
     settings = {**record.settings, "verifies": answer.reference}
     folder = str(runs_folder(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
-
-
-def _describe_changes(task: _Task) -> list[str]:
-    if not task.changes:
-        return []
-    return [
-        f"{task.profile} was measured under other conditions; changed since (then -> now):",
-        *(f"  {change}" for change in task.changes),
-        f"so these runs are stored separately, as campaign {task.campaign}",
-    ]
 
 
 def _measure(

@@ -162,7 +162,7 @@ def _likely_instead(row: BestRow, db: str | None) -> LikelyProfile | None:
             line.verdict == Verdict.LIKELY
             and line.bytes_low <= row.nearest_bytes <= line.bytes_high
         ):
-            found = load_profile(db, str(line.id))
+            found = load_profile(db, str(line.id), with_details=False)
             one = found.profile
             return LikelyProfile(found.reference, one.configuration, one.points, one.note)
     return None

@@ -34,7 +34,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
     if output.suffix not in _PLOT_FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
     campaign = choose_campaign(campaign, db)
-    found = load_profiles(db, campaign)
+    found = load_profiles(db, campaign, with_details=False)
     if not any(profile.points for profile in found):
         describe_campaign(db, campaign)  # raises UnknownName if there is no such campaign
         raise NoAnswer(

@@ -74,7 +74,7 @@ def prepare_rules(
     """
     stored = describe_campaign(db, campaign)
     profiles = find_profiles(db, campaign)
-    answers = tuple(load_profile(db, str(one.id), with_details=True) for one in profiles)
+    answers = tuple(load_profile(db, str(one.id)) for one in profiles)
     for answer in answers:
         answer.require_own()
     chosen = RULE_FORMATS[format]

@@ -64,7 +64,7 @@ def install_campaign(
     asked = {"allow_unguarded": allow_unguarded, "accept_likely": accept_likely}
     for name, number in _profiles(campaign, db).items():
         try:
-            answer = load_profile(db, number, with_details=True)
+            answer = load_profile(db, number)
             made = {form: export_profile(answer, form, None, **asked) for form in MODULE_FILES}
         except ExportRefused as error:
             refused[name] = error.message

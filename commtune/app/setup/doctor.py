@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeGuard
 
 from commtune.app.setup.named_files import check_named_files
 from commtune.cluster.local.launch import base_environment
-from commtune.cluster.machine.description import Machine, describe_machine
+from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.machine.doctor import Check as Check
 from commtune.cluster.machine.doctor import Status as Status
 from commtune.cluster.machine.doctor import collect_checks, examine_machine
@@ -17,6 +18,7 @@ from commtune.cluster.mpi.discovery import find_mpi
 from commtune.db.connection.location import database_url, is_service, sqlite_path
 from commtune.errors import CommtuneError
 from commtune.kernels.library_versions import probe_library_versions
+from commtune.kernels.toolchains import Xccl
 from commtune.model import MpiInstallation
 from commtune.model.configuration import Changes
 from commtune.spaces.catalogue import checking
@@ -31,10 +33,15 @@ def diagnose_machine(db: str | None = None) -> tuple[list[Check], list[str]]:
 
     Returns the results of all checks, and commands that fix the problems.
     """
-    machine, mpi = describe_machine(), _default_mpi()
+    machine = describe_machine()
+    mpi: MpiInstallation | None = None
+    with suppress(CommtuneError, OSError):  # checks report it
+        mpi = find_mpi("auto")
 
     def of_variables() -> Iterable[Check]:
-        found = _installed_versions(mpi, _xccl(machine)) | _versions_below(mpi, os.environ)
+        toolchain = find_user_toolchain("auto", ())[0] if machine.gpus else None
+        found = _installed_versions(mpi, toolchain.xccl if toolchain else None)
+        found |= _versions_below(mpi, os.environ)
         yield from _check_environment(os.environ, found)
         yield from check_named_files(os.environ, found)
 
@@ -56,27 +63,10 @@ def _database_file(db: str | None) -> Path | None:
     return file
 
 
-def _default_mpi() -> MpiInstallation | None:
-    """Returns the default MPI; ``None`` if missing or unreadable, which checks report."""
-    try:
-        return find_mpi("auto")
-    except (CommtuneError, OSError):
-        return None
-
-
-def _installed_versions(
-    mpi: MpiInstallation | None, xccl: tuple[str, str] | None
-) -> dict[str, str]:
-    """Returns versions by the catalogue's names; ``xccl`` is name and version of NCCL or RCCL."""
+def _installed_versions(mpi: MpiInstallation | None, xccl: Xccl | None) -> dict[str, str]:
+    """Returns the versions of MPI, and of NCCL or RCCL, by the catalogue's names."""
     found = {mpi.flavour.library: mpi.version} if mpi else {}
-    return found | ({xccl[0].lower(): xccl[1]} if xccl else {})
-
-
-def _xccl(machine: Machine) -> tuple[str, str] | None:
-    """Returns name and version of NCCL or RCCL; ``None`` without GPUs for it."""
-    toolchain = find_user_toolchain("auto", ())[0] if machine.gpus else None
-    found = toolchain.xccl if toolchain else None
-    return (found.name, found.version) if found else None
+    return found | ({xccl.name.lower(): xccl.version} if xccl else {})
 
 
 #: Variables that are not settings of a library: locations, and labels that containers set.

@@ -102,5 +102,5 @@ def bundle_merge_command(
         )
     found = read_bundle(file, allowed_signers)
     say = partial(print, file=sys.stderr, flush=True)
-    for one in merge_bundle(found, unsigned or found.signer, db, say=say):
-        print(f"stored {one.name}" if one.is_new else f"{one.name} is already there")
+    for name, is_new in merge_bundle(found, unsigned or found.signer, db, say=say):
+        print(f"stored {name}" if is_new else f"{name} is already there")

@@ -123,7 +123,12 @@ def _campaign(
 ) -> tuple[CampaignSpec, MpiInstallation | None]:
     """The campaign of a file, else of the flags, else the recording's own; and its MPI."""
     if document and (file is not None or grid is not None):
-        _refuse_flags(_first_flag(document), file)
+        what = "a recording"
+        hint = "name a campaign file too; without one, the recording's own is replayed"
+        if file is not None:
+            what = "a campaign file"
+            hint = f"change it in {file}, or leave the file out and describe all by flags"
+        raise UserError(f"{_first_flag(document)} and {what} can't be combined", hint=hint)
     if grid is not None:
         if file is not None:
             return load_campaign(file), None
@@ -136,18 +141,6 @@ def _campaign(
         else _from_flags(document, url)
     )
     return prepare_campaign(spec, url, _say_at_once)
-
-
-def _refuse_flags(flag: str, file: Path | None) -> NoReturn:
-    if file is not None:
-        raise UserError(
-            f"{flag} and a campaign file can't be combined",
-            hint=f"change it in {file}, or leave the file out and describe all by flags",
-        )
-    raise UserError(
-        f"{flag} and a recording can't be combined",
-        hint="name a campaign file too; without one, the recording's own is replayed",
-    )
 
 
 def given_keys(**values: Any) -> dict[str, Any]:

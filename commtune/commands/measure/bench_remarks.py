@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from commtune import formatting as text
@@ -11,7 +11,6 @@ from commtune.campaign.workload import rounded_words
 from commtune.model import (
     Backend,
     Direction,
-    Measurement,
     MpiInstallation,
     Operation,
     Outcome,
@@ -96,20 +95,19 @@ def _counted(workload: Workload) -> int | None:
 def _disturbance(workload: Workload, result: RunResult) -> str:
     """That ranks waited for their cores, though each has one; empty where nothing shows it."""
     found = [*result.measurements, *(piece.measurement for piece in result.pieces)]
-    signs = [*_missed(workload, result, found), *_far(found)]
-    if not signs:
-        return ""
-    return f"background load disturbs these times: {'; '.join(signs)}"
-
-
-def _missed(workload: Workload, result: RunResult, found: Sequence[Measurement]) -> Iterator[str]:
-    """Where the two ranks of the canary missed each other."""
+    signs = []
     without = sum(m.canary_s is None for m in found)
     if without and _has_canary(workload, result.header or {}):
-        yield (
+        signs.append(
             f"rank 0 and its neighbour did not run at the same time before {without} of "
             f"{len(found)} measurements"
         )
+    worst = max(found, key=lambda m: m.median_s / m.min_s, default=None)
+    if worst is not None and worst.median_s > _FAR * worst.min_s:
+        times = worst.median_s / worst.min_s
+        at = text.format_size(worst.bytes)
+        signs.append(f"at {at} the median is {times:.0f} times the minimum")
+    return f"background load disturbs these times: {'; '.join(signs)}" if signs else ""
 
 
 def _has_canary(workload: Workload, header: Mapping[str, Any]) -> bool:
@@ -117,11 +115,3 @@ def _has_canary(workload: Workload, header: Mapping[str, Any]) -> bool:
     ranks = header.get("rank_info") or []
     beside = sum(rank.get("node") == ranks[0].get("node") for rank in ranks)
     return workload.backend == Backend.MPI_HOST and beside > 1
-
-
-def _far(found: Sequence[Measurement]) -> Iterator[str]:
-    """The measurement whose median is farthest above its minimum, if it is far."""
-    worst = max(found, key=lambda m: m.median_s / m.min_s, default=None)
-    if worst is not None and worst.median_s > _FAR * worst.min_s:
-        times = worst.median_s / worst.min_s
-        yield f"at {text.format_size(worst.bytes)} the median is {times:.0f} times the minimum"

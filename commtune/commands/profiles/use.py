@@ -74,7 +74,7 @@ def export_command(
         require_strength(rules.answers, db, **least)
         print(write_rules(rules, output), end="")
         return
-    answer = stored.find_profile(profile, db)
+    answer = stored.load_profile(db, profile)
     require_strength([answer], db, **least)
     rendered = export_profile(
         answer,

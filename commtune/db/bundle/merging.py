@@ -45,22 +45,9 @@ class Digest:
         return self._sum.hexdigest()
 
 
-@dataclass(frozen=True)
-class Merged:
-    """A campaign of a bundle that is in the database now.
-
-    Attributes:
-        name: its name in the database.
-        is_new: whether this call stored it; otherwise it was there already.
-    """
-
-    name: str
-    is_new: bool
-
-
 def merge_rows(
     connection: sa.Connection, rows: Iterable[Row], digests: Mapping[str, str], site: str
-) -> list[Merged]:
+) -> list[tuple[str, bool]]:
     """Stores campaigns of another site, in the caller's transaction.
 
     A campaign is stored as ``NAME@SITE``. The site is also appended to the name of its system and
@@ -70,10 +57,13 @@ def merge_rows(
         rows: rows that were checked by ``RowChecker``.
         digests: the digest of each campaign, by its name in the bundle.
 
+    Returns:
+        The name of each in the database, and whether this call stored it.
+
     Raises:
         UserError: a campaign is stored already, with other content than in the bundle.
     """
-    done: list[Merged] = []
+    done: list[tuple[str, bool]] = []
     writer: _Writer | None = None
     shared: list[Row] = []
     for table, values in rows:
@@ -84,7 +74,7 @@ def merge_rows(
         if table == "campaigns":
             name = f"{values['name']}@{site}"
             stored = _stored_name(connection, values, name, site, digests[values["name"]])
-            done.append(Merged(stored or name, is_new=not stored))
+            done.append((stored or name, not stored))
             writer = None if stored else _Writer(connection, site)
             if writer is not None:
                 for one in shared:

@@ -147,8 +147,9 @@ def open_database(db: str | None, patience: BusyRetry | None = None) -> Database
     """
     url = location.database_url(db)
     shown = location.shown_url(url)
-    with _faults(url):
+    with _faults(url), ExitStack() as failing:
         engine = _engine(url)
+        failing.callback(engine.dispose)
 
         def prepare() -> list[str]:
             warnings = _settle_journal(engine)
@@ -156,13 +157,10 @@ def open_database(db: str | None, patience: BusyRetry | None = None) -> Database
                 _migrate(url, only_empty=True)
             return warnings
 
-        try:
-            # SQLite itself does not wait for another program to change a file's journal mode.
-            patience = patience or BusyRetry(location.wait_s(location.ATTEMPT_S))
-            warnings = patience.with_busy(prepare, shown)
-        except BaseException:
-            engine.dispose()
-            raise
+        # SQLite itself does not wait for another program to change a file's journal mode.
+        patience = patience or BusyRetry(location.wait_s(location.ATTEMPT_S))
+        warnings = patience.with_busy(prepare, shown)
+        failing.pop_all()
     return Database(engine, shown, tuple(warnings), _file_of(engine.url))
 
 
@@ -178,14 +176,12 @@ def open_readable(db: str | None) -> Database:
     """
     url = location.database_url(db)
     path = location.sqlite_path(url)
-    with _faults(url):
+    with _faults(url), ExitStack() as failing:
         engine = _engine(url) if path is None else _reading_engine(path)
-        try:
-            with _begin(engine, writes=False) as connection:
-                require_schema(connection, location.shown_url(url))
-        except BaseException:
-            engine.dispose()
-            raise
+        failing.callback(engine.dispose)
+        with _begin(engine, writes=False) as connection:
+            require_schema(connection, location.shown_url(url))
+        failing.pop_all()
     return Database(engine, location.shown_url(url), read_only=True)
 
 
@@ -251,7 +247,7 @@ def _engine(url: str, *, lone: bool = False) -> Engine:
     path = location.sqlite_path(url)
     pool: dict[str, Any] = {"poolclass": NullPool} if lone else {}
     if path is None:
-        return _server_engine(_parsed(url), pool)
+        return _server_engine(url, pool)
     _make_folder(path.parent, url)
     require_private(path)
     with suppress(OSError):  # SQLite reports the error when it opens the file
@@ -268,21 +264,18 @@ def _engine(url: str, *, lone: bool = False) -> Engine:
     return engine
 
 
-def _parsed(url: str) -> URL:
+def _server_engine(url: str, pool: dict[str, Any]) -> Engine:
     location.refuse_service(url)
     try:
-        return make_url(url)
+        parsed = make_url(url)
     except ValueError as error:  # the port is not a number
         raise exc.ArgumentError(str(error)) from error
-
-
-def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
-    is_ours = url.get_backend_name() == "postgresql"
-    arguments = {k: v for k, v in TIMEOUTS.items() if is_ours and k not in url.query}
+    is_ours = parsed.get_backend_name() == "postgresql"
+    arguments = {k: v for k, v in TIMEOUTS.items() if is_ours and k not in parsed.query}
     # No column has the type hstore, so the driver needn't ask the server for its identifier.
     options = {**pool, "use_native_hstore": False} if is_ours else pool
     return create_engine(
-        url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **options
+        parsed, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **options
     )
 
 

@@ -298,7 +298,7 @@ def check_revision(revision: object, tables: Collection[str], shown: str) -> Non
 
 @dataclass(frozen=True)
 class _Meaning:
-    """The explanation of a driver's message that contains ``needle`` (lower case).
+    """The explanation of a driver's message in which the pattern ``needle`` is found.
 
     Messages are matched by their text, so that errors read the same through sqlite3 and through
     SQLAlchemy. ``transient`` says whether the same call may succeed later.
@@ -311,19 +311,16 @@ class _Meaning:
     fault: type[DatabaseFault] = DatabaseFault
 
 
-_FREE = "free some space"
 _DISK = "check the disk, your quota, and the limit on the size of files (ulimit -f)"
 _SERVER = "check that the server runs, and the host, port and user in the URL"
+_NO_SPACE = "disk is full|no space left|could not extend file"
 
 _MEANINGS = (
     _Meaning("unable to open database file", "can't be opened", "check the path and your rights"),
-    _Meaning("readonly database", "is read-only for you", ELSEWHERE),
-    _Meaning("read-only transaction", "is read-only for you", ELSEWHERE),
+    _Meaning("readonly database|read-only transaction", "is read-only for you", ELSEWHERE),
     _Meaning("file is not a database", "is not an SQLite database", ELSEWHERE),
     _Meaning("malformed", "is damaged", "commtune db repair keeps what can be read"),
-    _Meaning("disk is full", "can't grow: the disk is full", _FREE, True, NoRoom),
-    _Meaning("no space left", "can't grow: the disk is full", _FREE, True, NoRoom),
-    _Meaning("could not extend file", "can't grow: the disk is full", _FREE, True, NoRoom),
+    _Meaning(_NO_SPACE, "can't grow: the disk is full", "free some space", True, NoRoom),
     # SQLite reports an exceeded quota by this message, too.
     _Meaning("disk i/o error", "can't be read or written: I/O error", _DISK, True, NoRoom),
     _Meaning("database is locked", "is busy: another program writes", "try again later", True),
@@ -333,9 +330,7 @@ _MEANINGS = (
     _Meaning("no password supplied", "requires a password", "put it in ~/.pgpass, or in the URL"),
     _Meaning("permission denied", "denies you permission for this", "ask its administrator"),
     _Meaning("does not exist", "lacks what was asked for", "createdb NAME, or correct the URL"),
-    _Meaning("connection", "can't be reached", _SERVER, True, Away),
-    _Meaning("server closed", "can't be reached", _SERVER, True, Away),
-    _Meaning("terminating", "can't be reached", _SERVER, True, Away),
+    _Meaning("connection|server closed|terminating", "can't be reached", _SERVER, True, Away),
 )
 
 
@@ -348,9 +343,8 @@ def explain_fault(text: str, shown: str, *, transient: bool = False) -> Database
         transient: whether to assume a transient fault if the message is unknown.
     """
     first = text.strip().partition("\n")[0].strip()
-    lowered = text.lower()
     for meaning in _MEANINGS:
-        if meaning.needle in lowered:
+        if re.search(meaning.needle, text, re.IGNORECASE):
             return meaning.fault(
                 f"the database {shown} {meaning.words} ({first})",
                 hint=meaning.hint,

@@ -67,7 +67,7 @@ def load_own_profile(db: str | None, reference: str) -> tuple[ProfileAnswer, Cam
         UnknownName: as for ``load_profile``.
         UserError: another site measured it.
     """
-    answer = load_profile(db, reference)
+    answer = load_profile(db, reference, with_details=False)
     answer.require_own()
     return answer, describe_campaign(db, answer.campaign)
 

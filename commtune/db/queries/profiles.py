@@ -112,7 +112,7 @@ FROM profile_points WHERE profile_id IN ({ids}) {at} ORDER BY profile_id, place
 """
 
 
-def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> ProfileAnswer:
+def load_profile(db: str | None, ref: str, *, with_details: bool = True) -> ProfileAnswer:
     """Returns a profile with all its evidence.
 
     Args:
@@ -153,7 +153,7 @@ def load_profile(db: str | None, ref: str, *, with_details: bool = False) -> Pro
     )
 
 
-def load_profiles(db: str | None, campaign: str, *, with_details: bool = False) -> list[Profile]:
+def load_profiles(db: str | None, campaign: str, *, with_details: bool = True) -> list[Profile]:
     """Returns the profiles that a campaign confirmed, in the order of ``find_profiles``."""
     wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
     with open_for_reading(db) as rows:

@@ -36,15 +36,15 @@ def draw_speedups(points: _Points, minimum_gain: float, time: str) -> style.Pict
         time: what the time of a run is, in words.
     """
     sound = [p for p in points if p.is_judged]
-    speeds = _by_speed(sound)
+    panels = _panels(sound)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots(
-            2, len(speeds), sharex=True, sharey="row", squeeze=False, height_ratios=[5, 4]
+            2, len(panels), sharex=True, sharey="row", squeeze=False, height_ratios=[5, 4]
         )
         sizes = sorted({p.bytes for p in sound})
-        for column, (speed, here) in enumerate(speeds.items()):
-            _times(axes[0][column], here, _speed_title(speed, len(speeds)))
+        for column, (title, here) in enumerate(panels.items()):
+            _times(axes[0][column], here, title)
             _ratios(axes[1][column], here, minimum_gain)
             style.size_axis(axes[0][column], sizes, label="")
             style.size_axis(axes[1][column], sizes)
@@ -63,7 +63,7 @@ def draw_speedups(points: _Points, minimum_gain: float, time: str) -> style.Pict
         title="Default against the best candidate, by message size",
         alt=_alt(sound),
         draw=draw,
-        width=8.6 if len(speeds) < 3 else 11.5,
+        width=8.6 if len(panels) < 3 else 11.5,
         height=5.6,
     )
 
@@ -71,18 +71,18 @@ def draw_speedups(points: _Points, minimum_gain: float, time: str) -> style.Pict
 def draw_pairs(points: _Points) -> style.Picture:
     """Draws every pair of runs as a dot, with their confidence interval."""
     sound = [p for p in points if p.pairs and p.is_judged]
-    speeds = _by_speed(sound)
+    panels = _panels(sound)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots(1, len(speeds), sharey=True, squeeze=False)[0]
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         sizes = sorted({p.bytes for p in sound})
-        for axis, (speed, here) in zip(axes, speeds.items(), strict=True):
+        for axis, (title, here) in zip(axes, panels.items(), strict=True):
             _clouds(axis, here)
             style.size_axis(axis, sizes)
-            axis.set_title(_speed_title(speed, len(speeds)))
+            axis.set_title(title)
         axes[0].set_ylabel("default time / candidate's, per pair")
         _limit_clouds(axes, sound)
-        for axis, here in zip(axes, speeds.values(), strict=True):
+        for axis, here in zip(axes, panels.values(), strict=True):
             x = [p.bytes for p in here for _ in p.pairs]
             style.pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs])
 
@@ -93,7 +93,7 @@ def draw_pairs(points: _Points) -> style.Picture:
         alt=f"{pairs} pairs of runs as dots over the message size, with the intervals of the "
         "speedups; the table below has the numbers.",
         draw=draw,
-        width=8.6 if len(speeds) < 3 else 11.5,
+        width=8.6 if len(panels) < 3 else 11.5,
         height=3.9,
     )
 
@@ -107,12 +107,12 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
         nominal: the nominal bandwidth, which must be known.
     """
     sound = [p for p in points if p.is_judged]
-    speeds = _by_speed(sound)
+    panels = _panels(sound)
     line = nominal.bytes_per_s or 0.0
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots(1, len(speeds), sharey=True, squeeze=False)[0]
-        for axis, (speed, here) in zip(axes, speeds.items(), strict=True):
+        axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axis, (title, here) in zip(axes, panels.items(), strict=True):
             x = [p.bytes for p in here]
             default = [busbw(p, p.evidence.default_s) / 1e9 for p in here]
             tuned = [busbw(p, p.evidence.candidate_s) / 1e9 for p in here]
@@ -120,7 +120,7 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
             axis.plot(x, tuned, "s-", color=style.BLUE, ms=5, label="best candidate")
             axis.axhline(line / 1e9, color=style.GREEN, lw=1.2, label="nominal")
             axis.set_ylim(0)
-            axis.set_title(_speed_title(speed, len(speeds)))
+            axis.set_title(title)
             style.size_axis(axis, sorted(set(x)))
         axes[0].legend()
         axes[0].set_ylabel("bus bandwidth, GB/s")
@@ -133,12 +133,6 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
         draw=draw,
         height=3.4,
     )
-
-
-def _speed_title(speed: str, speeds: int) -> str:
-    if speed == "all":
-        return "all machine states together" if speeds > 1 else ""
-    return f"{speed} machine state"
 
 
 def _ratio_axis(axes: Axes) -> None:
@@ -169,11 +163,13 @@ _TICKS = (1, 2, 0.5, 4, 0.25, 8, 0.125, 16, 1.5, 1.2, 0.8, 1.1, 0.9, 3, 0.33, 6,
           1.8, 0.7, 0.6, 2.5, 0.4, 1.05, 0.95, 1.02, 0.98, 1.01, 0.99)  # fmt: skip
 
 
-def _by_speed(points: _Points) -> dict[str, list[SizePoint]]:
+def _panels(points: _Points) -> dict[str, list[SizePoint]]:
+    """Groups points by machine state; the keys are titles of panels."""
     found: defaultdict[str, list[SizePoint]] = defaultdict(list)
     for point in sorted(points, key=lambda p: p.state_rank):
         found[point.evidence.speed].append(point)
-    return found
+    titles = {"all": "all machine states together" if len(found) > 1 else ""}
+    return {titles.get(name, f"{name} machine state"): here for name, here in found.items()}
 
 
 def _alt(points: _Points) -> str:

@@ -11,6 +11,7 @@ from command_line import CommandLine
 
 from commtune.app.setup.doctor import _check_environment, _fix_commands, _installed_versions
 from commtune.cluster.machine.doctor import Check, Status
+from commtune.kernels.toolchains import Xccl
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.model.configuration import Changes
 
@@ -163,7 +164,7 @@ def test_what_they_say_differently_is_said_of_each(home: Path) -> None:
 def test_versions_of_what_was_found() -> None:
     at = Path("/opt/impi")
     mpi = MpiInstallation(MpiFlavour.INTEL, "2021.18.1", at, at / "mpicxx", at / "mpiexec")
-    assert _installed_versions(mpi, ("RCCL", "2.27.7")) == {
+    assert _installed_versions(mpi, Xccl("RCCL", "2.27.7", at, at, at)) == {
         "intel-mpi": "2021.18.1",
         "rccl": "2.27.7",
     }

@@ -95,8 +95,7 @@ def bundle(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def merge(file: Path, url: str, site: str = "site-a") -> list[tuple[str, bool]]:
-    done = sharing.merge_bundle(sharing.read_bundle(file), site, url)
-    return [(one.name, one.is_new) for one in done]
+    return sharing.merge_bundle(sharing.read_bundle(file), site, url)
 
 
 def test_a_merge_that_waits_for_another_program_says_so(bundle: Path, tmp_path: Path) -> None:
@@ -109,8 +108,8 @@ def test_a_merge_that_waits_for_another_program_says_so(bundle: Path, tmp_path: 
             said.append(words)
             other.execute("ROLLBACK")
 
-        (merged,) = sharing.merge_bundle(sharing.read_bundle(bundle), "site-a", url, say=say)
-    assert merged.is_new
+        ((_, is_new),) = sharing.merge_bundle(sharing.read_bundle(bundle), "site-a", url, say=say)
+    assert is_new
     busy = f"the database {url} is busy: another program writes"
     assert said == [f"note: {busy}; waiting for it, at most 300 s"]
 
@@ -156,7 +155,7 @@ def test_merging_keeps_all_evidence(bundle: Path, source: str, url: str) -> None
         assert given.samples_of(ours, "r1", 8) == given.samples_of(theirs, "r1", 8)
         assert given.count(ours, "jobs") == 1 and given.count(ours, "locks") == 1
         (loaded,) = find_profiles(url, "shm@site-a")
-        assert load_profile(url, str(loaded.id), with_details=True).profile == given.profile()
+        assert load_profile(url, str(loaded.id)).profile == given.profile()
         assert find_damage(ours.database) == []
 
 
