@@ -216,7 +216,8 @@ def compare(
 
     Args:
         a, b: ``"default"``, a profile, or settings: ``"NAME=VALUE NAME=VALUE"``.
-        store: the database with the profiles.
+        store: the database with the profiles; intervals allow for the variation between sessions
+            that it knows of this system.
         time: total wall time of the runs, in seconds or as ``"2min"``.
         workload: operation, ranks, sizes (bytes), backend: changes to the workload of a profile's
             campaign, or to the default workload.

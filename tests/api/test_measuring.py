@@ -41,6 +41,11 @@ def test_a_small_campaign_is_tuned_and_looked_at(notebook: Path) -> None:
         check = ct.verify(best, store=store, time="1s")
         assert check.finding in ("holds", "undecided")
         assert check.rows()[0]["slow_runs"] == check.evidence.verification.slow_runs
+        with store.database.write() as connection:
+            later = "UPDATE runs SET started_at = started_at + 7200 WHERE phase = 'verify'"
+            connection.exec_driver_sql(later)
+        spread = ct.compare("default", best, store=store, time="1s").evidence.spread
+        assert spread.sessions == 1  # so `verify` would allow for it, too
     assert any(line.startswith("search: ") for line in said)
 
 

@@ -33,6 +33,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.execution.in_memory_store import InMemoryStore
+from commtune.tuner.statistics.session_spread import SessionSpread
 from commtune.tuner.verification.pairwise import Arm, Difference, PairwiseComparison
 
 #: What a single pair says.
@@ -119,7 +120,18 @@ def compared(slow_share: float) -> ComparisonResult:
     ).run()
     mpi = MpiInstallation(MpiFlavour.MPICH, "5.0.2", Path("/"), Path("/c"), Path("/l"))
     names = {Arm.A: "default", Arm.B: "OTHER=1"}
-    return ComparisonResult(names, sides, workload, mpi, "mpich 5.0.2", found)
+    return ComparisonResult(
+        names, sides, workload, mpi, "mpich 5.0.2", SessionSpread(0.14, 5), found
+    )
+
+
+def test_a_comparison_says_how_much_speedups_differ_between_sessions() -> None:
+    result = compared(0.0)
+    assert compare._comparison_summary(result).endswith(
+        "\n\nbetween sessions intervals allow for 14 % of a speedup's logarithm "
+        "(measured in 5 later sessions)"
+    )
+    assert compare._comparison_data(result)["session_spread"] == {"share": 0.14, "sessions": 5}
 
 
 @pytest.mark.parametrize("slow_share", [0.0, 0.4])
@@ -148,7 +160,7 @@ def test_the_slow_runs_of_a_side_are_in_the_table_below_it_and_in_json() -> None
     result = replace(result, pairs=pairs)
     table, below = compare._comparison_summary(result).split("\n\n")[1:]
     assert table.endswith("B is faster, with more slow runs than A")
-    assert below == f"B: {said}".replace("; ", ";\n  ")
+    assert below.splitlines()[1:] == f"B: {said}".replace("; ", ";\n  ").splitlines()
     found = compare._comparison_data(result)
     assert found["slow_runs"] == {"A": "", "B": said}
     assert found["differences"][0]["slow"] == "B"

@@ -156,7 +156,7 @@ def _allow_for_sessions(
     """Returns a plan whose intervals allow for the variation between sessions on its system."""
     spread = measure_session_spread(record.system.fingerprint, opened.whole_url)
     if spread.sessions:
-        reporter.say(f"between sessions intervals allow for {spread}")
+        reporter.say(spread.allowance)
     return replace(plan, session_spread=spread.share)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from commtune.app.measure.benchmarking import list_settings_remarks
+from commtune.app.measure.past_verifications import measure_session_spread
 from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.patterns import choose_group_size
 from commtune.campaign.workload import (
@@ -18,11 +19,19 @@ from commtune.campaign.workload import (
     check_emulated,
     rounded_words,
 )
+from commtune.cluster.machine.description import describe_machine
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription
 from commtune.documents.files import read_file
 from commtune.documents.nearest import quote_value
-from commtune.errors import EnvironmentFault, InvalidKey, InvalidValue, UserError
+from commtune.errors import (
+    CommtuneError,
+    EnvironmentFault,
+    InvalidKey,
+    InvalidValue,
+    NoAnswer,
+    UserError,
+)
 from commtune.formatting import describe_estimand, format_ranks
 from commtune.model import (
     DEFAULT,
@@ -38,11 +47,13 @@ from commtune.model import (
 from commtune.private_files import make_private_folder
 from commtune.systems import reference_settings
 from commtune.tuner.ports import Benchmark, Reporter
+from commtune.tuner.statistics.session_spread import SessionSpread
 from commtune.tuner.verification.pairwise import Arm as Arm
 from commtune.tuner.verification.pairwise import Difference as Difference
 from commtune.tuner.verification.pairwise import PairwiseComparison
 from commtune.tuner.verification.pairwise import PairwiseResult as PairwiseResult
 from commtune.wiring import benchmark_setup, space_fitting
+from commtune.wiring.campaign_records import system_of
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wording import format_outcomes
@@ -72,6 +83,7 @@ class ComparisonResult:
     Attributes:
         names: both sides as the user wrote them.
         library: the communication library, such as ``NCCL 2.28.9`` or ``MPICH 5.0.2``.
+        spread: how much speedups on this system differ between sessions; it widens the intervals.
     """
 
     names: Mapping[Arm, str]
@@ -79,6 +91,7 @@ class ComparisonResult:
     workload: Workload
     mpi: MpiInstallation
     library: str
+    spread: SessionSpread
     pairs: PairwiseResult
 
     def check_worked(self) -> None:
@@ -149,9 +162,13 @@ def compare_configurations(
     configurations = _add_pins(operands)
     timing = Timing(**stored.what["timing"]) if stored else Timing()
     estimand = stored.estimand if stored else Estimand.MEDIAN
+    system = (
+        stored.system if stored and on else system_of(describe_machine(), workload.emulated_nodes)
+    )
+    spread = _find_spread(system.fingerprint, db, reporter.say)
     with _prepare_benchmark(configurations, workload, found_mpi, on) as benchmark:
         pairs = PairwiseComparison(
-            benchmark, configurations, workload, timing, time_s, reporter, estimand
+            benchmark, configurations, workload, timing, time_s, reporter, estimand, spread.share
         ).run()
     return ComparisonResult(
         names={Arm.A: a, Arm.B: b},
@@ -159,8 +176,20 @@ def compare_configurations(
         workload=workload,
         mpi=found_mpi,
         library=space_fitting.library_words(workload.backend, found_mpi),
+        spread=spread,
         pairs=pairs,
     )
+
+
+def _find_spread(system: str, db: str | None, say: Callable[[str], None]) -> SessionSpread:
+    """Measures the spread between sessions; settings are compared without a database, too."""
+    try:
+        return measure_session_spread(system, db)
+    except NoAnswer:
+        pass  # nothing is stored yet
+    except CommtuneError as error:
+        say(f"note: no variation between sessions is known: {error.message}")
+    return SessionSpread()
 
 
 def _require_one_estimand(operands: Mapping[Arm, _Operand]) -> None:

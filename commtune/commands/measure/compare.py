@@ -100,7 +100,7 @@ def _comparison_summary(result: comparison.ComparisonResult) -> str:
     ]
     rows = [_row(difference) for difference in found.differences]
     table = text.format_rows(rows, right="size,A,B") if rows else ""
-    parts = ["\n".join(head), table, "\n".join(_remarks(found))]
+    parts = ["\n".join(head), table, "\n".join([result.spread.allowance, *_remarks(found)])]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -174,6 +174,7 @@ def _comparison_data(result: comparison.ComparisonResult) -> dict[str, Any]:
         "library": result.library,
         "mpi": {"flavour": result.mpi.flavour, "version": result.mpi.version},
         **{name: getattr(found, name) for name in _OF_THE_RUNS},
+        "session_spread": asdict(result.spread),
         "failure": {
             arm: {"detail": detail, "output_tail": tail}
             for arm, (detail, tail) in found.details.items()

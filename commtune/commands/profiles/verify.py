@@ -131,7 +131,7 @@ def _strength(result: verification.VerificationResult) -> Iterator[str]:
     yield f"before: {before}"
     if now != before:
         yield f"now: {now}"
-    yield f"between sessions intervals allow for {result.spread}"
+    yield result.spread.allowance
     if result.next_spread.share != result.spread.share:
         yield f"from now on they allow for {result.next_spread}"
 

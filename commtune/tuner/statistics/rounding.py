@@ -15,6 +15,9 @@ from statistics import median
 
 #: Numbers with more digits were not printed for people; the steps of a clock aren't decimal.
 _PRINTED_DIGITS = 6
+#: Exponents of the second decimal of microseconds, and of millions of bytes a second. Numbers of
+#: any length that end there or before were printed: clocks tell nanoseconds.
+_OF_TIMES, _OF_BANDWIDTHS = -8, -2
 
 
 def smallest_step(times_s: Collection[float]) -> float:
@@ -25,7 +28,7 @@ def smallest_step(times_s: Collection[float]) -> float:
     """
     distinct = sorted(set(map(_as_decimal, times_s)))
     gaps = [high - low for low, high in pairwise(distinct)]
-    last = _last_digit(distinct)
+    last = _last_digit(distinct, _OF_TIMES)
     if last is None:
         return float(min([distinct[0], *gaps]))
     units = math.gcd(*(int(gap.scaleb(-last)) for gap in gaps)) or 1
@@ -51,8 +54,8 @@ def step_at(time_s: float, digits: int) -> float:
 def step_of_bandwidths(times_s: Collection[float], size: int) -> float:
     """Finds the step of times (seconds) that come from printed bandwidths; 0 if they don't."""
     bandwidths = [_as_decimal(size / time_s / 1e6) for time_s in times_s]
-    last = _last_digit(bandwidths)
-    if last is None or _last_digit([*map(_as_decimal, times_s)]) is not None:
+    last = _last_digit(bandwidths, _OF_BANDWIDTHS)
+    if last is None or _last_digit([*map(_as_decimal, times_s)], _OF_TIMES) is not None:
         return 0.0
     return median(times_s) * 10.0**last / float(median(bandwidths))
 
@@ -77,8 +80,12 @@ def _as_decimal(value: float) -> Decimal:
     return Decimal(f"{value:.12g}").normalize()
 
 
-def _last_digit(numbers: Collection[Decimal]) -> int | None:
-    """Returns the exponent of the last digit of printed numbers; ``None`` if they aren't such."""
-    if any(len(one.as_tuple().digits) > _PRINTED_DIGITS for one in numbers):
-        return None
-    return min(one.adjusted() + 1 - len(one.as_tuple().digits) for one in numbers)
+def _last_digit(numbers: Collection[Decimal], printed: int) -> int | None:
+    """Returns the exponent of the last digit of printed numbers; ``None`` if they aren't such.
+
+    Args:
+        printed: the exponent of the last digit that numbers of any length may have.
+    """
+    digits = [len(one.as_tuple().digits) for one in numbers]
+    last = min(one.adjusted() + 1 - n for one, n in zip(numbers, digits, strict=True))
+    return last if last >= printed or max(digits) <= _PRINTED_DIGITS else None

@@ -55,6 +55,11 @@ class SessionSpread:
             basis = "assumed: no profile of this system was verified an hour or more later"
         return f"{100 * self.share:.2g} % of a speedup's logarithm ({basis})"
 
+    @property
+    def allowance(self) -> str:
+        """What intervals allow for, as a sentence."""
+        return f"between sessions intervals allow for {self}"
+
 
 def measure_spread(profiles: Sequence[Sequence[MeasuredSession]]) -> SessionSpread:
     """Estimates the spread from the sessions of each profile, oldest first."""

@@ -103,6 +103,7 @@ class PairwiseComparison:
     Attributes:
         time_s: wall seconds that may be spent.
         estimand: the quantity whose ratio is estimated.
+        spread: standard deviation of a ratio between sessions, as a share of its logarithm.
     """
 
     benchmark: Benchmark
@@ -112,6 +113,7 @@ class PairwiseComparison:
     time_s: float
     reporter: Reporter
     estimand: model.Estimand = model.Estimand.MEDIAN
+    spread: float = model.SESSION_SPREAD
     clock: Callable[[], float] = time.monotonic
     store: InMemoryStore = field(default_factory=InMemoryStore)
 
@@ -119,7 +121,13 @@ class PairwiseComparison:
         plan = Plan("compare", Space("", "", "", ()), self.workload, self.timing)
         # An interval of each size, all at one look.
         margins = plan.minimum_gain, plan.tolerance
-        self._rules = Rules(plan.level, *margins, len(self.workload.sizes), estimand=self.estimand)
+        self._rules = Rules(
+            plan.level,
+            *margins,
+            comparisons=len(self.workload.sizes),
+            spread=self.spread,
+            estimand=self.estimand,
+        )
         self._runner = Runner(
             plan, 0, self.benchmark, self.store, clock=self.clock, default_may_fail=True
         )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commtune.app.measure.comparison import WorkloadChanges, _merge_workload
+from commtune.app.measure.comparison import WorkloadChanges, _find_spread, _merge_workload
 from commtune.commands.measure.compare import _read_changes
 from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, OwnBenchmark, PatternParameters, Workload
+from commtune.tuner.statistics.session_spread import SessionSpread
 
 
 def test_without_flags_it_is_an_allreduce_on_the_host() -> None:
@@ -25,6 +27,15 @@ def test_settings_of_nccl_are_compared_by_its_backend() -> None:
     assert (workload.operation, workload.backend) == (Operation.ALLTOALL, Backend.XCCL)
     assert (workload.ranks, workload.emulated_nodes) == (4, 2)
     assert workload.sizes == (8, 2**20)
+
+
+def test_settings_are_compared_without_a_readable_database(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert _find_spread("f", str(tmp_path / "none.db"), said.append) == SessionSpread()
+    assert said == []
+    (tmp_path / "text.db").write_text("no database\n" * 100)
+    assert _find_spread("f", str(tmp_path / "text.db"), said.append) == SessionSpread()
+    assert said[0].startswith("note: no variation between sessions is known: the database ")
 
 
 def stored(workload: Workload) -> CampaignDescription:

@@ -29,6 +29,8 @@ from commtune.tuner.statistics.rounding import rounding_error, smallest_step, st
         ("1.7914375 1.7914400 8.5", 2.5e-6),
         ("0.04166667 0.12500001", 0.04166667),  # also a tick from 0
         ("0.12345678", 0.12345678),
+        ("0.40 0.53 15000.12 15000.61 15003.40", 0.01),  # two decimals, whatever the longest
+        ("0.041 0.083 0.125 15000.083", 0.041),  # ticks of 1/24 us in whole nanoseconds
     ],
 )
 def test_the_step_is_read_from_the_times(printed_us: str, step_us: float) -> None:
@@ -40,6 +42,10 @@ def test_the_step_of_a_bandwidth_is_read_from_bandwidths() -> None:
     # As times of 8 bytes: 5.23 and 5.26 million bytes a second, with a step of 0.01.
     times_s = [8 / (megabytes * 1e6) for megabytes in (5.23, 5.23, 5.26)]
     assert step_of_bandwidths(times_s, 8) == pytest.approx(times_s[0] * 0.01 / 5.23)
+    fast_s = [2**20 / (megabytes * 1e6) for megabytes in (24567.89, 24570.12)]
+    assert step_of_bandwidths(fast_s, 2**20) == pytest.approx(
+        fast_s[0] * 0.01 / 24567.89, rel=1e-3
+    )
     assert step_of_bandwidths([4.1e-7, 4e-7], 8) == 0  # these are times themselves
     assert step_of_bandwidths([1.2345678e-6], 8) == 0  # and this is no printed number
 
@@ -65,6 +71,21 @@ def test_the_step_at_a_size_is_of_decimals_or_of_digits(
     found = pair_times(blocks, DEFAULT, A, MachineStates())
     steps = [found[size, ALL].step_s() for size in (8, 64)]
     assert steps == pytest.approx(steps_s)
+
+
+def test_a_large_size_widens_no_interval_of_small_ones() -> None:
+    """OSU's benchmarks print two decimals of a microsecond, so 7 digits at the large size."""
+    rng = random.Random(1)
+
+    def printed_us(small: str) -> dict[int, float]:
+        written = {8: small, 2**24: f"{rng.gauss(15000, 1000):.2f}"}
+        return {size: float(word) * 1e-6 for size, word in written.items()}
+
+    blocks = [block(printed_us("0.40"), {A: printed_us("0.30")}) for _ in range(12)]
+    pairs = pair_times(blocks, DEFAULT, A, MachineStates())[8, ALL]
+    assert pairs.step_s() == pytest.approx(1e-8)
+    gain = interval_of_ratio(estimate_pairs([pairs]), 0.95)
+    assert gain.low > 1.18 and gain.high < 1.51
 
 
 def test_equal_times_are_off_by_half_a_step_and_unequal_ones_by_less() -> None:

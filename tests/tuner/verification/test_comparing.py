@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from commtune.errors import EnvironmentFault
 from commtune.model import (
     DEFAULT,
     FEWEST_PAIRS,
+    SESSION_SPREAD,
     Configuration,
     Estimand,
     Operation,
@@ -78,12 +80,13 @@ def compare(
     time_s: float = 12.0,
     seed: str = "1",
     estimand: Estimand = Estimand.MEDIAN,
+    spread: float = SESSION_SPREAD,
 ) -> PairwiseResult:
     workload = Workload(Operation.ALLREDUCE, SIZES)
     sides = {Arm.A: a, Arm.B: b}
     contest = PairwiseComparison(
-        made, sides, workload, Timing(), time_s, QuietReporter(), estimand, clock=made.clock,
-        store=InMemoryStore(seed),
+        made, sides, workload, Timing(), time_s, QuietReporter(), estimand, spread,
+        clock=made.clock, store=InMemoryStore(seed),
     )  # fmt: skip
     return contest.run()
 
@@ -96,6 +99,16 @@ def test_each_size_says_who_is_faster() -> None:
     assert small.ratio.low < 1 / 1.25 < small.ratio.high
     assert large.ratio.low < 1.2 < large.ratio.high
     assert found.level == pytest.approx(0.975)
+
+
+def test_intervals_allow_for_the_given_variation_between_sessions() -> None:
+    def half_width(spread: float) -> float:
+        ratio = compare(machine(noise=0.0), spread=spread).differences[1].ratio
+        assert ratio is not None
+        return math.log(ratio.high / ratio.low) / 2
+
+    assert half_width(0.05) == pytest.approx(1.96 * 0.05 * math.log(1.2), rel=0.01)
+    assert half_width(0.2) == pytest.approx(4 * half_width(0.05), rel=0.01)
 
 
 @pytest.mark.parametrize(("estimand", "faster"), [("median", Arm.B), ("mean", Arm.A)])
