@@ -7,12 +7,13 @@ nothing slow, since ``commtune best`` must start fast.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from commtune import formatting as text
 from commtune.model import Outcome, PointEvidence, Strength, Verdict
+from commtune.tuner.statistics.machine_states import ALL
 
 if TYPE_CHECKING:
     from commtune.model.conclusion import Ablation
@@ -80,6 +81,15 @@ def describe_strength(strength: Strength) -> str:
 def describe_finding(point: PointEvidence) -> str:
     """Words the verdict at one size, which may also be ``slower than the default``."""
     return "slower than the default" if point.is_slower else describe_verdict(point.verdict)
+
+
+def describe_slower(points: Iterable[PointEvidence]) -> str:
+    """Words the sizes at which a candidate is slower; empty without any.
+
+    These are shown over all machine states: from a single one nothing is claimed.
+    """
+    slower = [text.format_size(p.bytes) for p in points if p.speed == ALL and p.is_slower]
+    return f"slower than the default at {', '.join(slower)}" if slower else ""
 
 
 def _format_candidate_time(point: PointEvidence) -> str:

@@ -265,10 +265,9 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
             said.append(text.format_note("" if sizes in profile.note else sizes, profile.note))
     said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
-        hurt = [p for p in profile.points if p.is_slower and p.bytes not in profile.sizes]
-        if hurt:
-            sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
-            said.append(f"{profile.name} is slower than the default at {sizes}.")
+        outside = (p for p in profile.points if p.bytes not in profile.sizes)
+        if slower := wording.describe_slower(outside):
+            said.append(f"{profile.name} is {slower}.")
     said += [
         f"left out after two failures: {name}={value}" if value else f"left out: {name} unset"
         for name, value in report.set_aside

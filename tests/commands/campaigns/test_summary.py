@@ -226,6 +226,14 @@ def test_advice_that_nobody_would_follow_is_not_given() -> None:
     assert summary._conclusions(at_16, [likely]) == []
 
 
+@pytest.mark.parametrize(("speed", "is_said"), [("all", True), ("slow", False)])
+def test_slower_is_no_claim_from_a_single_machine_state(speed: str, is_said: bool) -> None:
+    slower = replace(given.point(8, speed), gain=Interval(0.98, 0.97, 0.99, 12))
+    found = given.profile("p", points=(given.point(1024, "all"), slower))
+    (said,) = summary._remarks(plan("ranks: 2"), report(found))
+    assert ("p is slower than the default at 8 B." in said.splitlines()) == is_said
+
+
 def test_times_of_several_machine_states_do_not_contradict_the_speedup() -> None:
     mixed = replace(
         given.point(1024, "all", 1.21),
