@@ -16,13 +16,15 @@ from commtune.model import Outcome, PointEvidence, Strength, Verdict
 from commtune.tuner.statistics.machine_states import ALL
 
 if TYPE_CHECKING:
-    from commtune.model.conclusion import Ablation
+    from commtune.model.conclusion import Ablation, FurtherRuns
 
 #: The word for the verdict ``undecided`` in output, stored data and JSON.
 INCONCLUSIVE = "inconclusive"
 #: From this share on, a smaller configuration keeps more than the whole gain. That occurs if
 #: ablation tried other values.
 _MORE_THAN_ALL = 1.05
+#: More runs than these are no advice: drift and load change in the meantime.
+_MOST_RUNS = 10_000
 
 
 def format_simultaneous(level: float | None, each: float = 0.0) -> str:
@@ -162,3 +164,14 @@ def describe_dropped(ablation: Ablation, used: Collection[str] = ()) -> str:
     names = ", ".join(sorted(name for one in dropped for name in one.names))
     known = "; ".join(filter(None, found))
     return f"dropped by ablation: {names}{known and f' ({known})'}" if dropped else ""
+
+
+def describe_further_runs(more: FurtherRuns) -> str:
+    """Words what would decide an inconclusive size; no number of runs that nobody waits for."""
+    told = (
+        f"a further confirmation of about {more.runs:,} runs "
+        f"({text.format_wall_time(more.seconds)}) would decide it"
+    )
+    if more.runs > _MOST_RUNS:
+        told = "more runs on this machine will not decide it; a quieter machine may"
+    return ": ".join(filter(None, [more.why, told]))

@@ -123,7 +123,7 @@ def test_every_section_speaks(usual: str) -> None:
         "8 B: 0.91",  # where it hurts
         "One environment for all sizes is 1.17 times as fast",
         "the best environment for each range of sizes is 1.20 times as fast",
-        "About 120 more runs (35 s) would tell more: 1 KiB is undecided.",
+        "1 KiB is undecided: a further confirmation of about 120 runs (35 s) would decide it.",
         "Where the ranges part",
         "1 KiB and 64 KiB",
         "LIB_ALGORITHM=hang",  # shared by all runs that crashed
