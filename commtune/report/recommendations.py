@@ -116,8 +116,10 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
     low, mean = (geometric_mean(getattr(p.gain, end) for p in points) for end in ("low", "ratio"))
     least = min(points, key=lambda p: p.gain.ratio)
     most = max(points, key=lambda p: p.gain.ratio)
+    pairs = formatting.format_count(min(p.gain.pairs for p in points), "pair")
     return (
-        f"at least {low:.2f}x as fast on average over its sizes ({mean:.2f}x)",
+        f"at least {low:.2f}x as fast on average over its sizes "
+        f"({mean:.2f}x, {pairs} or more at each)",
         (f"Least: {_described(least)}. Most: {_described(most)}.",),
     )
 

@@ -140,7 +140,7 @@ def test_what_ablation_dropped_is_said_with_what_it_cost() -> None:
     ablation = Ablation(both, small, 9, 0.87, effects)
     said = describe_dropped(ablation)
     assert said == (
-        "dropped by ablation: B (87 % of the speedup kept; "
+        "dropped by ablation in 9 blocks: B (87 % of the speedup kept; "
         "B helped at 64 B, 4 MiB by its 95 % interval)"
     )
     assert summary._conclusions(Conclusion(ablations=(ablation,))) == [said]
