@@ -7,21 +7,24 @@ nothing slow, since ``commtune best`` must start fast.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from commtune import formatting as text
 from commtune.model import Outcome, PointEvidence, Strength, Verdict
+from commtune.tuner.statistics.machine_states import ALL
 
 if TYPE_CHECKING:
-    from commtune.model.conclusion import Ablation
+    from commtune.model.conclusion import Ablation, FurtherRuns
 
 #: The word for the verdict ``undecided`` in output, stored data and JSON.
 INCONCLUSIVE = "inconclusive"
 #: From this share on, a smaller configuration keeps more than the whole gain. That occurs if
 #: ablation tried other values.
 _MORE_THAN_ALL = 1.05
+#: More runs than these are no advice: drift and load change in the meantime.
+_MOST_RUNS = 10_000
 
 
 def format_simultaneous(level: float | None, each: float = 0.0) -> str:
@@ -82,6 +85,15 @@ def describe_finding(point: PointEvidence) -> str:
     return "slower than the default" if point.is_slower else describe_verdict(point.verdict)
 
 
+def describe_slower(points: Iterable[PointEvidence]) -> str:
+    """Words the sizes at which a candidate is slower; empty without any.
+
+    These are shown over all machine states: from a single one nothing is claimed.
+    """
+    slower = [text.format_size(p.bytes) for p in points if p.speed == ALL and p.is_slower]
+    return f"slower than the default at {', '.join(slower)}" if slower else ""
+
+
 def _format_candidate_time(point: PointEvidence) -> str:
     """Formats the candidate's time: ``4.30 us``, or ``~4.30 us`` if it is derived."""
     derived = "" if point.candidate_s == point.tuned_s else "~"
@@ -139,7 +151,7 @@ def format_kept(share: float | None) -> str:
 def describe_dropped(ablation: Ablation, used: Collection[str] = ()) -> str:
     """Words what ablation dropped, if anything:
 
-    ``dropped by ablation: A (87 % of the speedup kept; A helped at 64 B by ...)``.
+    ``dropped by ablation in 9 blocks: A (87 % of the speedup kept; A helped at 64 B by ...)``.
 
     Args:
         used: variables that are in use anyway, and so are not named.
@@ -151,4 +163,16 @@ def describe_dropped(ablation: Ablation, used: Collection[str] = ()) -> str:
             found.append(f"{', '.join(one.names)} helped at {sizes} by its 95 % interval")
     names = ", ".join(sorted(name for one in dropped for name in one.names))
     known = "; ".join(filter(None, found))
-    return f"dropped by ablation: {names}{known and f' ({known})'}" if dropped else ""
+    made = f" in {text.format_count(ablation.blocks, 'block')}" if ablation.blocks else ""
+    return f"dropped by ablation{made}: {names}{known and f' ({known})'}" if dropped else ""
+
+
+def describe_further_runs(more: FurtherRuns) -> str:
+    """Words what would decide an inconclusive size; no number of runs that nobody waits for."""
+    told = (
+        f"a further confirmation of about {more.runs:,} runs "
+        f"({text.format_wall_time(more.seconds)}) would decide it"
+    )
+    if more.runs > _MOST_RUNS:
+        told = "more runs on this machine will not decide it; a quieter machine may"
+    return ": ".join(filter(None, [more.why, told]))

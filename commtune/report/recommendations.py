@@ -25,6 +25,7 @@ from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.report.points import SizePoint
 from commtune.report.record import ReportedCampaign
 from commtune.tuner.statistics.machine_states import ALL
+from commtune.wording import describe_slower
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,9 @@ def _one(record: ReportedCampaign) -> _AnswerCard:
             (f"{_capitalize(profile.note)}.",),
         )
     judged = [p for p in profile.points if p.gain.pairs >= FEWEST_PAIRS]
-    hurt = [p for p in judged if p.is_slower]
-    sizes = ", ".join(dict.fromkeys(formatting.format_size(p.bytes) for p in hurt))
     mean, extremes = _gain(judged)
-    said = f"It is slower than the default at {sizes}." if hurt else ""
+    slower = describe_slower(profile.points)
+    said = f"It is {slower}." if slower else ""
     return _AnswerCard(
         lead=f"If every size has to share one environment, use this: {mean}.",
         detail=tuple(line for line in (*extremes, said, profile.note) if line),
@@ -110,8 +110,10 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
     low, mean = (geometric_mean(getattr(p.gain, end) for p in points) for end in ("low", "ratio"))
     least = min(points, key=lambda p: p.gain.ratio)
     most = max(points, key=lambda p: p.gain.ratio)
+    pairs = formatting.format_count(min(p.gain.pairs for p in points), "pair")
     return (
-        f"at least {low:.2f}x as fast on average over its sizes ({mean:.2f}x)",
+        f"at least {low:.2f}x as fast on average over its sizes "
+        f"({mean:.2f}x, {pairs} or more at each)",
         (f"Least: {_described(least)}. Most: {_described(most)}.",),
     )
 
@@ -128,7 +130,7 @@ def _guarded(profiles: Sequence[Profile]) -> list[str]:
     operations = sorted({p.operation for profile in profiles for p in profile.guards})
     if not operations:
         return []
-    hurt = [p for profile in profiles for p in profile.guards if p.gain.high < 1]
+    hurt = [p for profile in profiles for p in profile.guards if p.speed == ALL and p.is_slower]
     if not hurt:
         return [f"Also measured: {', '.join(operations)}; not surely slower at any size."]
     where = sorted({f"{p.operation} of {formatting.format_size(p.bytes)}" for p in hurt})

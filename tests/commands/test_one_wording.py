@@ -30,7 +30,7 @@ from commtune.model import (
     Verdict,
     VerificationVerdict,
 )
-from commtune.model.conclusion import Ablation, Conclusion, ConfirmedCandidate
+from commtune.model.conclusion import Ablation, Conclusion, ConfirmedCandidate, FurtherRuns
 from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.report import page
 from commtune.report.points import SizePoint
@@ -140,12 +140,31 @@ def test_what_ablation_dropped_is_said_with_what_it_cost() -> None:
     ablation = Ablation(both, small, 9, 0.87, effects)
     said = describe_dropped(ablation)
     assert said == (
-        "dropped by ablation: B (87 % of the speedup kept; "
+        "dropped by ablation in 9 blocks: B (87 % of the speedup kept; "
         "B helped at 64 B, 4 MiB by its 95 % interval)"
     )
     assert summary._conclusions(Conclusion(ablations=(ablation,))) == [said]
     confirmed = (ConfirmedCandidate(both),)
     assert summary._conclusions(Conclusion(ablations=(ablation,), confirmed=confirmed)) == []
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        (1200, "a further confirmation of about 1,200 runs (1 min 10 s) would decide it"),
+        (5_208_092, "more runs on this machine will not decide it; a quieter machine may"),
+    ],
+)
+def test_what_would_decide_a_size_is_said_by_the_report_as_by_tune(
+    tmp_path: Path, runs: int, said: str
+) -> None:
+    found = Conclusion(more=FurtherRuns(runs, 70.0, 8, "8 B is inconclusive"))
+    url, written = f"sqlite:///{tmp_path}/more.db", tmp_path / "page.html"
+    with opened_store(url) as store:
+        store.conclude(Made(NAME, trials=1, blocks=0).store(store), found)
+    write_campaign_report(NAME, written, None, url)
+    assert summary._conclusions(found) == [f"8 B is inconclusive: {said}"]
+    assert f"8 B is inconclusive: {said}." in written.read_text(encoding="utf-8")
 
 
 def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(

@@ -137,6 +137,22 @@ def test_what_was_withdrawn_is_not_recommended(store: Store, url: str) -> None:
     assert not any(cards())
 
 
+@pytest.mark.parametrize(("speed", "is_said"), [("all", True), ("slow", False)])
+def test_slower_is_no_claim_from_a_single_machine_state(
+    store: Store, url: str, speed: str, is_said: bool
+) -> None:
+    slower = replace(given.point(8, speed), gain=Interval(0.98, 0.97, 0.99, 12))
+    guards = (replace(slower, operation="broadcast"),)
+    points = (given.point(1024, "all"), slower)
+    one = given.profile(ALL_SIZES, points=points)
+    campaign_id = Made(trials=5).store(store)
+    store.save_profiles(campaign_id, [given.profile("p", guards=guards), one])
+    record = read_record(store, url, describe_campaign(url, "made-up"))
+    ranged, whole = answer_cards(record, size_points(record))
+    assert ("It is slower than the default at 8 B." in whole.detail) == is_said
+    assert ("It slows down broadcast of 8 B." in ranged.detail) == is_said
+
+
 def test_how_a_timing_was_chosen_is_a_part_of_the_method(store: Store, url: str) -> None:
     chosen = {"said": "operations are timed one by one: so", "spent_s": 0.0}
     Made(trials=1, blocks=0, settings={"timing_choice": chosen}).store(store)

@@ -15,15 +15,13 @@ from commtune.app.campaigns.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
 from commtune.model import Backend, Configuration, Phase, PointEvidence, Profile, Verdict
-from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
+from commtune.model.conclusion import Conclusion, PhaseSpent
 from commtune.model.profile import ALL_SIZES
 from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
 from commtune.tuner.statistics.machine_states import ALL
 
 #: What a variable brings is told from so many pairs on: it is a description, and no claim.
 _FEWEST_LEFT_OUT = 2
-#: More runs than these are no advice: drift and load change in the meantime.
-_MOST_RUNS = 10_000
 #: What ``--json`` has of the result as it stands.
 _COUNTED = ("trials", "later_trials", "runs", "wall_s", "benchmark_s", "oversubscribed")
 
@@ -265,10 +263,9 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
             said.append(text.format_note("" if sizes in profile.note else sizes, profile.note))
     said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
-        hurt = [p for p in profile.points if p.is_slower and p.bytes not in profile.sizes]
-        if hurt:
-            sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
-            said.append(f"{profile.name} is slower than the default at {sizes}.")
+        outside = (p for p in profile.points if p.bytes not in profile.sizes)
+        if slower := wording.describe_slower(outside):
+            said.append(f"{profile.name} is {slower}.")
     said += [
         f"left out after two failures: {name}={value}" if value else f"left out: {name} unset"
         for name, value in report.set_aside
@@ -291,23 +288,13 @@ def _conclusions(conclusion: Conclusion, likely: Sequence[Profile] = ()) -> list
     more = conclusion.more
     # What is likely says itself how many more runs would tell.
     if more and not any(more.bytes in one.sizes for one in likely):
-        said.append(f"{more.why}: {_more_runs(more)}")
+        said.append(wording.describe_further_runs(more))
     said += _spoilt(conclusion.spent.values())
     said += [
         f"did not take effect as set, so it counts for nothing: {found.configuration}: {found.why}"
         for found in conclusion.not_followed
     ]
     return said
-
-
-def _more_runs(more: FurtherRuns) -> str:
-    """What would decide an inconclusive size; no advice where nobody would wait for it."""
-    if more.runs > _MOST_RUNS:
-        return "more runs on this machine will not decide it; a quieter machine may"
-    return (
-        f"a further confirmation of about {more.runs:,} runs "
-        f"({text.format_wall_time(more.seconds)}) would decide it"
-    )
 
 
 def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist, geometric_mean
+from statistics import NormalDist
 
 from commtune.campaign.plan import Plan
 from commtune.model import (
@@ -56,7 +56,8 @@ class Compared:
         level: level of each interval, after correction.
         pairs: what was estimated from, by size and machine state.
         tails: slow runs, by size.
-        median_ratios: by size (bytes), how many times as fast medians are, where times are others.
+        median_ratios: by size (bytes), how many times as fast medians are in each pair, where
+            times are others.
         failures: failed launches.
         stopped: why its confirmation ended (see ``stop_reason``).
     """
@@ -66,7 +67,7 @@ class Compared:
     level: float
     pairs: Mapping[int, Mapping[str, Pairs]] = field(default_factory=dict, compare=False)
     tails: Mapping[int, Tail] = field(default_factory=dict)
-    median_ratios: Mapping[int, float] = field(default_factory=dict)
+    median_ratios: Mapping[int, Sequence[float]] = field(default_factory=dict)
     failures: FailedLaunches = field(default_factory=FailedLaunches)
     stopped: str = ""
 
@@ -194,8 +195,8 @@ def _count_failures(blocks: Blocks, candidate: Configuration) -> FailedLaunches:
     return FailedLaunches(len(both), failed, default_failed)
 
 
-def _compare_medians(blocks: Blocks, candidate: Configuration) -> dict[int, float]:
-    """Returns the geometric mean of ratios of medians, by size in bytes."""
+def _compare_medians(blocks: Blocks, candidate: Configuration) -> dict[int, list[float]]:
+    """Returns the ratios of medians, by size in bytes."""
     found: defaultdict[int, list[float]] = defaultdict(list)
     for block in blocks:
         one, other = (
@@ -205,7 +206,7 @@ def _compare_medians(blocks: Blocks, candidate: Configuration) -> dict[int, floa
         )
         for size in one.keys() & other.keys():
             found[size].append(one[size] / other[size])
-    return {size: geometric_mean(ratios) for size, ratios in found.items()}
+    return found
 
 
 def intervals_by_state(

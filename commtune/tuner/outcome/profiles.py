@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from statistics import geometric_mean
 
 from commtune import formatting
 from commtune.campaign.plan import Plan
@@ -227,19 +228,23 @@ def _describe_failures(found: FailedLaunches) -> str:
     return f"{found.failed} of {found.launches} launches failed (default: {found.default_failed})"
 
 
-def _describe_slower_medians(medians: Mapping[int, float], sizes: Collection[int]) -> str:
+def _describe_slower_medians(
+    medians: Mapping[int, Sequence[float]], sizes: Collection[int]
+) -> str:
     """Says where operations are slower in the middle, though their 95th percentile is shorter.
 
     Args:
-        medians: how many times as fast they are, by size in bytes.
+        medians: how many times as fast they are in each pair, by size in bytes.
         sizes: bytes.
     """
-    slower = {size: ratio for size, ratio in medians.items() if size in sizes and ratio < 1}
+    means = {size: geometric_mean(medians[size]) for size in sizes if size in medians}
+    slower = {size: ratio for size, ratio in means.items() if ratio < 1}
     if not slower:
         return ""
     size = min(slower, key=lambda size: slower[size])
+    pairs = formatting.format_count(len(medians[size]), "pair")
     at = ", ".join(map(format_size, sorted(slower)))
-    worst = f"{slower[size]:.2f}x as fast at {format_size(size)}"
+    worst = f"{slower[size]:.2f}x as fast at {format_size(size)} ({pairs}, no interval)"
     return f"medians are longer at {at}: {worst}"
 
 

@@ -118,7 +118,7 @@ def describe_slow_runs(
         f"at {format_size(size)}, {tail.slow} of {tail.pairs} took over {SLOW} times the median "
         f"({beside.removeprefix('the ')}: {tail.default_slow}); speedup of mean times "
         f"{format_speedup(tail.mean)}, 95 % CI by itself, and of the slowest runs (95th "
-        f"percentile) {tail.p95_ratio:.2f}x"
+        f"percentile) {tail.p95_ratio:.2f}x ({tail.pairs} pairs, no interval)"
     )
 
 

@@ -17,7 +17,7 @@ from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
 from commtune.formatting import format_ranks
 from commtune.model import DEFAULT, Configuration, Interval, Outcome, Phase, Profile, Verdict
-from commtune.model.conclusion import Conclusion, PhaseSpent
+from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.profile import RangeBoundary
 from commtune.tuner.campaign import CampaignResult
@@ -214,16 +214,19 @@ def test_what_helps_at_other_sizes_only_is_not_shown_to_contribute() -> None:
     assert replace(both, bytes_high=1 << 20).unproven_variables == ()
 
 
-def test_advice_that_nobody_would_follow_is_not_given() -> None:
-    more = {"why": "a gain at 8 B is undecided", "runs": 104074, "seconds": 18200.0}
-    (said,) = summary._conclusions(load_model(Conclusion, {"more": more}))
-    assert said.endswith("more runs on this machine will not decide it; a quieter machine may")
-    few = {**more, "runs": 400, "seconds": 70.0}
-    (said,) = summary._conclusions(load_model(Conclusion, {"more": few}))
-    assert said.endswith("about 400 runs (1 min 10 s) would decide it")
+def test_what_is_likely_says_itself_how_many_more_runs_would_tell() -> None:
     likely = given.profile("p-likely", bytes_low=8, bytes_high=64)
-    at_16 = load_model(Conclusion, {"more": {**few, "bytes": 16}})
+    at_16, at_128 = (Conclusion(more=FurtherRuns(400, 70.0, size, "why")) for size in (16, 128))
     assert summary._conclusions(at_16, [likely]) == []
+    assert len(summary._conclusions(at_128, [likely])) == 1
+
+
+@pytest.mark.parametrize(("speed", "is_said"), [("all", True), ("slow", False)])
+def test_slower_is_no_claim_from_a_single_machine_state(speed: str, is_said: bool) -> None:
+    slower = replace(given.point(8, speed), gain=Interval(0.98, 0.97, 0.99, 12))
+    found = given.profile("p", points=(given.point(1024, "all"), slower))
+    (said,) = summary._remarks(plan("ranks: 2"), report(found))
+    assert ("p is slower than the default at 8 B." in said.splitlines()) == is_said
 
 
 def test_times_of_several_machine_states_do_not_contradict_the_speedup() -> None:

@@ -43,7 +43,8 @@ def test_the_size_that_is_worst_off_is_described() -> None:
     assert describe_slow_runs(tails, (8, 64, 512)) == (
         "more slow runs than with the default at 8 B, 64 B; at 64 B, 4 of 20 took over 1.5 times "
         "the median (default: 0); speedup of mean times 0.58x to 1.06x (0.79x, 20 pairs), "
-        "95 % CI by itself, and of the slowest runs (95th percentile) 0.37x"
+        "95 % CI by itself, and of the slowest runs (95th percentile) 0.37x "
+        "(20 pairs, no interval)"
     )
     assert describe_slow_runs(tails, (512,)) == ""
     assert describe_slow_runs({8: measure_tail([times(1, 1)])}, (8,)) == ""
