@@ -193,7 +193,7 @@ def _by_file(tracked: TrackedJob) -> JobEnd | None:
     if tracked.job.started_at is None or tracked.job.ended_at is None:
         # Both times by the node's clock, as the scheduler's may differ.
         tracked.update(started_at=last.began_at, ended_at=last.ended_at)
-    return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at, tracked.job.nodes)
+    return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at)
 
 
 def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
@@ -202,7 +202,7 @@ def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
     words = f"{observed.word.partition(' by ')[0] or observed.state.value}{by}"
     more = f" ({said})" if said not in words.lower() else ""
     why = f"job {tracked.job.number}: {words}{more}"
-    return JobEnd(observed.state, why, tracked.job.ended_at, tracked.job.nodes)
+    return JobEnd(observed.state, why, tracked.job.ended_at)
 
 
 def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:
