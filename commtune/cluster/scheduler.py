@@ -89,17 +89,14 @@ class QueueSnapshot:
 
 
 @dataclass(frozen=True)
-class AccountedJob:
-    """One attempt of a job in the accounts; a requeued job has several."""
+class AccountedJob(QueuedJob):
+    """One attempt of a job in the accounts; a requeued job has several.
 
-    number: str  # the scheduler's
-    observed: ObservedState
+    Its nodes are those that it had; none if it never had any.
+    """
+
     #: Seconds that this attempt had its nodes so far, without suspended time.
     elapsed_s: int
-    node_count: int  # nodes that it had; 0 if it never had any
-    node_list: str  # their names in short form
-    ended_at: float | None  # seconds since 1970, or ``None``
-    name: str
 
     @property
     def node_hours(self) -> float:

@@ -9,7 +9,6 @@ from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import CLOCKS_S, TrackedJob, key_in
 from commtune.cluster.scheduler import (
-    AccountedJob,
     PollBackoff,
     QueuedJob,
     QueueSnapshot,
@@ -229,7 +228,7 @@ def _refreshed(job: JobRecord, answer: QueueSnapshot) -> JobRecord:
     return replace(known, stage=JobStage.OVER) if entry.observed.state.is_over else known
 
 
-def _described(job: JobRecord, seen: ObservedState, by: QueuedJob | AccountedJob) -> JobRecord:
+def _described(job: JobRecord, seen: ObservedState, by: QueuedJob) -> JobRecord:
     """Returns a job's record with what the queue or the accounts say of it."""
     return replace(
         job,
