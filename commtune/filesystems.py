@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from commtune.errors import NO_ROOM
+from commtune.paths import read_quietly
 
 #: Linux's mount table of this process.
 MOUNTINFO = Path("/proc/self/mountinfo")
@@ -77,11 +78,8 @@ def is_network(kind: str) -> bool:
 
 def network_type(folder: Path) -> str:
     """Returns the type of a folder's file system if it is a network one, else empty."""
-    try:
-        mountinfo = MOUNTINFO.read_text(errors="replace")
-    except OSError:  # not Linux: the type is unknown, and WAL is tried
-        return ""
-    kind = filesystem_type(folder.resolve(), mountinfo)
+    # Elsewhere than on Linux the type is unknown, and WAL is tried.
+    kind = filesystem_type(folder.resolve(), read_quietly(MOUNTINFO))
     return kind if is_network(kind) else ""
 
 

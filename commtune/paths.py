@@ -1,4 +1,4 @@
-"""Tests for files and folders that raise errors in all versions of Python.
+"""Tests for files and folders that raise errors in all versions of Python; reading without any.
 
 Since 3.14, ``Path.exists()`` and similar methods return false without permission to look, so a
 folder without access would seem to be empty.
@@ -30,6 +30,14 @@ def is_file(path: Path) -> bool:
 def is_folder(path: Path) -> bool:
     """Whether a path is a folder; raises as ``exists``."""
     return stat.S_ISDIR(_mode_of(path) or 0)
+
+
+def read_quietly(path: Path) -> str:
+    """Reads a file; empty if it is missing, or the kernel refuses (a device that is down)."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _mode_of(path: Path) -> int | None:

@@ -219,7 +219,7 @@ def _recommended(system: System) -> list[str]:
 def _baseline(one: ReferenceSettings) -> tuple[str, ...]:
     known = one.entry
     settings = "<br>".join(_code(known.environment))
-    fit = "yes" if known.fit else plain(known.unfit or "no")
+    fit = plain(known.unfit) if known.unfit else "yes"
     source = f"{plain(one.source)} ({known.kind})"
     return one.name, ", ".join(known.libraries), plain(known.summary), settings, fit, source
 

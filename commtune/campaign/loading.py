@@ -23,7 +23,7 @@ from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
 from commtune.campaign.timing import MODE_KEYS, TimingChoice
-from commtune.campaign.value_types import AUTO, load_named
+from commtune.campaign.value_types import load_named
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.documents.files import noted_reading
 from commtune.documents.validation import validate_document
@@ -69,19 +69,19 @@ class CampaignSpec:
 
     plan: Plan
     mpi: str
-    protected_variables: tuple[str, ...] = ()
-    job_request: JobRequest | None = None
-    system: System | None = None
-    file: Path | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
-    reference_settings: tuple[TriedFirst, ...] = ()
-    learn_from: tuple[str, ...] = (AUTO,)
+    protected_variables: tuple[str, ...]
+    job_request: JobRequest | None
+    system: System | None
+    file: Path | None
+    lines: Mapping[str, int]
+    reference_settings: tuple[TriedFirst, ...]
+    learn_from: tuple[str, ...]
+    remarks: tuple[str, ...]
+    sizes_named: bool
+    budget_named: bool
+    timing_named: bool
     learned: Mapping[Configuration, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
     versions: Mapping[str, str] | None = None
-    sizes_named: bool = True
-    budget_named: bool = True
-    timing_named: bool = True
     timing_choice: TimingChoice | None = None
     texts: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -250,9 +250,9 @@ class _CampaignSpace:
     """A campaign's space and what is tried first; ``remarks`` say what was left out, and why."""
 
     space: Space
-    first: tuple[Configuration, ...] = ()
-    reference_settings: tuple[TriedFirst, ...] = ()
-    remarks: tuple[str, ...] = ()
+    first: tuple[Configuration, ...]
+    reference_settings: tuple[TriedFirst, ...]
+    remarks: tuple[str, ...]
 
 
 def _build_space(

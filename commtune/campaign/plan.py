@@ -55,12 +55,8 @@ class Budget:
     def scale_to(self, whole_s: float) -> Budget:
         """Returns the budget with all phases longer or shorter alike, ``whole_s`` together."""
         factor = whole_s / self.whole_s
-        return replace(
-            self,
-            search_s=self.search_s * factor,
-            ablation_s=self.ablation_s * factor,
-            confirmation_s=self.confirmation_s * factor,
-        )
+        times: dict[str, Any] = {name: getattr(self, name) * factor for name in BUDGETS.values()}
+        return replace(self, **times)
 
 
 @dataclass(frozen=True)

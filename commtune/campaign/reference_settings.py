@@ -7,7 +7,7 @@ out, with the reason; and also what is added to the space for a set.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from commtune.campaign.value_types import AUTO
 from commtune.documents.nearest import quote_value
@@ -43,8 +43,8 @@ class TriedFirst:
 
     name: str
     configuration: Configuration
-    reasons: Mapping[str, LeftOut] = field(default_factory=dict)
-    meant: Mapping[str, str] = field(default_factory=dict)
+    reasons: Mapping[str, LeftOut]
+    meant: Mapping[str, str]
 
     def plain(self) -> dict[str, object]:
         """Returns plain data, as it is stored with the campaign."""
@@ -112,8 +112,8 @@ class CampaignSets:
     """
 
     sets: tuple[ReferenceSettings, ...]
-    system: System | None = None
-    guards: Collection[str] = ()
+    system: System | None
+    guards: Collection[str]
 
     @classmethod
     def choose(

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from commtune.documents.quantities import list_multiples
 from commtune.errors import UserError
 from commtune.formatting import format_size
 from commtune.model import Backend, Operation
@@ -180,8 +181,6 @@ def _qos_of(described: System, nodes: int) -> str:
 def _sizes(found: Finding) -> str:
     low = max(_SMALLEST_BYTES, found.least_bytes or 0)
     most = min(_LARGEST_BYTES, found.most_bytes or _LARGEST_BYTES)
-    high = low
-    while _STEP * high <= most:
-        high *= _STEP
+    high = list_multiples(low, max(low, most), _STEP)[-1]
     most_words = format_size(high).replace(" ", "")
     return most_words if high == low else f"{low} .. {most_words} x{_STEP}"

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from commtune.campaign.value_types import require_within
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import parse_bytes
+from commtune.documents.quantities import list_multiples, parse_bytes
 from commtune.errors import InvalidKey, InvalidValue
 from commtune.formatting import format_size, list_first
 from commtune.model import ELEMENT_BYTES, Backend, Direction, Operation, Workload
@@ -100,11 +100,7 @@ def _size_range(written: str) -> tuple[int, ...]:
             f"{quote_value(written)} holds no sizes",
             hint="sizes go up, from 1 B to 1 GiB, by a factor of 2 or more",
         )
-    sizes = []
-    while low <= high:
-        sizes.append(low)
-        low *= factor
-    return tuple(sizes)
+    return tuple(list_multiples(low, high, factor))
 
 
 class WorkloadPart(Model):

@@ -46,11 +46,6 @@ class JobState(StrEnum):
         return self in _OVER
 
     @property
-    def is_known(self) -> bool:
-        """Whether this is a state, and not the lack of one."""
-        return self not in (JobState.UNKNOWN, JobState.ABSENT)
-
-    @property
     def stops_campaign(self) -> bool:
         """Whether a person has to act before further jobs make sense."""
         return self in (JobState.CANCELLED, JobState.NEVER_STARTED)
@@ -111,7 +106,7 @@ class ObservedState:
         can't follow what is known, change nothing. A job that is pending again, or has a later
         start, was requeued: nothing that was known of its earlier attempt is kept.
         """
-        if self.state.is_over and not after.state.is_known:
+        if self.state.is_over and after.state in _SILENCE:
             return self
         is_later = (after.started_at or 0.0) > (self.started_at or math.inf)
         if after.state in _WAITING or is_later:

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -32,25 +33,21 @@ class SchedulerFault(EnvironmentFault):
     """A scheduler gave no answer, or refused; ``transient`` says whether that may pass.
 
     Args:
-        notice: a short message for a user who waits.
-        is_full: whether a submission was refused because the user has as many jobs as allowed.
+        error: its kind, for a command that failed. Both schedulers' kinds have QUEUE_FULL, where
+            the user has as many jobs as allowed, and CLOSED.
     """
 
     #: Whether the job of a failed submission may be in the queue nevertheless.
     perhaps_accepted = False
 
     def __init__(
-        self,
-        message: str,
-        *,
-        hint: str,
-        transient: bool,
-        notice: str = "",
-        is_full: bool = False,
+        self, message: str, *, hint: str, transient: bool, error: StrEnum | None = None
     ) -> None:
         super().__init__(message, hint=hint, transient=transient)
-        self.notice = notice or message
-        self.is_full = is_full
+        name = error.name if error else ""
+        self.is_full = name == "QUEUE_FULL"
+        #: A short message for a user who waits.
+        self.notice = str(error) if name in ("QUEUE_FULL", "CLOSED") else message
 
 
 @dataclass(frozen=True)
@@ -89,17 +86,14 @@ class QueueSnapshot:
 
 
 @dataclass(frozen=True)
-class AccountedJob:
-    """One attempt of a job in the accounts; a requeued job has several."""
+class AccountedJob(QueuedJob):
+    """One attempt of a job in the accounts; a requeued job has several.
 
-    number: str  # the scheduler's
-    observed: ObservedState
+    Its nodes are those that it had; none if it never had any.
+    """
+
     #: Seconds that this attempt had its nodes so far, without suspended time.
     elapsed_s: int
-    node_count: int  # nodes that it had; 0 if it never had any
-    node_list: str  # their names in short form
-    ended_at: float | None  # seconds since 1970, or ``None``
-    name: str
 
     @property
     def node_hours(self) -> float:

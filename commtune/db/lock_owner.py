@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.db.damage import Damage, read_rows
+from commtune.paths import read_quietly
 
 _PROC = Path("/proc")
 
@@ -37,7 +38,7 @@ class LockOwner:
         pid = os.getpid()
         return cls(
             host=socket.gethostname(),
-            boot_id=_read(_PROC / "sys/kernel/random/boot_id"),
+            boot_id=read_quietly(_PROC / "sys/kernel/random/boot_id").strip(),
             pid=pid,
             pid_start=_start_of(pid) or 0,
             pid_namespace=_inode(_PROC / "self/ns/pid"),
@@ -62,7 +63,8 @@ class LockOwner:
 def _start_of(pid: int, proc: Path = _PROC) -> int | None:
     """Returns the start of a process, clock ticks since boot; ``None`` if dead or a zombie."""
     # The second field, the name, may contain blanks and parentheses; the others do not.
-    state, *fields = _read(proc / str(pid) / "stat").rpartition(")")[2].split() or ["X"]
+    stat = read_quietly(proc / str(pid) / "stat")
+    state, *fields = stat.rpartition(")")[2].split() or ["X"]
     return None if state in "ZX" else int(fields[18])
 
 
@@ -108,13 +110,6 @@ def describe_holder(row: Mapping[Any, Any]) -> str:
     """Returns a description of a lock's row for messages."""
     when = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(row["since"]))
     return f"{LockOwner.from_row(row).describe()}, since {when}"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def _inode(path: Path) -> int:

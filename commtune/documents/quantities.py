@@ -37,6 +37,15 @@ def whole_number(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
+def list_multiples(low: int, high: int, factor: int) -> list[int]:
+    """Lists ``low``, ``low`` x ``factor`` and so on up to ``high``; of 0 only itself."""
+    numbers = []
+    while low <= high:
+        numbers.append(low)
+        low = low * factor or high + 1
+    return numbers
+
+
 def _split(text: str, example: str) -> tuple[str, str]:
     match = _NUMBER_AND_UNIT.match(text.strip())
     if match is None:

@@ -205,8 +205,8 @@ def parse_document(
         node = yaml.compose(text, Loader=_QUICK if quick else _LimitedLoader)
     except yaml.YAMLError as e:
         raise _syntax_error(e, file, error_class) from e
-    except _TooMuch as e:
-        raise error_class(str(e), file=file, line=e.line, hint=e.hint) from e
+    except DocumentError as e:  # of _LimitedLoader
+        raise error_class(e.problem, file=file, line=e.line, hint=e.hint) from e
     reader = _Reader(file, error_class)
     data = None if node is None else reader.read(node, ())
     return Document(data, file, error_class, reader.lines)
@@ -227,14 +227,6 @@ def _syntax_error(
     )
 
 
-class _TooMuch(Exception):
-    """A document is nested too deeply, or has too many entries."""
-
-    def __init__(self, message: str, hint: str, line: int) -> None:
-        super().__init__(message)
-        self.hint, self.line = hint, line
-
-
 class _LimitedLoader(yaml.SafeLoader):
     """A loader that limits depth and entries of a document while it is read."""
 
@@ -252,9 +244,13 @@ class _LimitedLoader(yaml.SafeLoader):
         self._count += 1
         line = self.line + 1  # of the last token
         if self._depth > _DEEPEST:
-            raise _TooMuch("nested too deeply", "close brackets that are open", line)
+            raise DocumentError(
+                "nested too deeply", line=line, hint="close brackets that are open"
+            )
         if self._count > _MOST_NODES:
-            raise _TooMuch(f"more than {_MOST_NODES:,} entries", "leave some out", line)
+            raise DocumentError(
+                f"more than {_MOST_NODES:,} entries", line=line, hint="leave some out"
+            )
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
         return node

@@ -9,13 +9,7 @@ import re
 from collections.abc import Mapping
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export.document import (
-    ExportDocument,
-    Format,
-    GuardVerdict,
-    profile_remarks,
-    refuse_simulated,
-)
+from commtune.export.document import ExportDocument, Format, profile_remarks, refuse_simulated
 from commtune.export.formats import FORMATS
 from commtune.export.modules import MODULE_FILES, Module
 from commtune.export.rules import RULE_FORMATS
@@ -54,14 +48,13 @@ def render_profile(
     is_likely = document.profile.verdict is Verdict.LIKELY
     _refuse_without_gain(document, accept_likely=accept_likely)
     _refuse_unfit(chosen, document.variables())
-    guards = GuardVerdict.judge(document.profile)
-    unguarded = chosen.general and not guards.hold
+    unguarded = chosen.general and not document.guards.hold
     if unguarded and not allow_unguarded:
-        raise _without_guards(document.profile, guards)
+        raise _without_guards(document)
     undo = chosen.undo(list(document.variables()))
-    lines = profile_remarks(document, guards, chosen.load, undo)
+    lines = profile_remarks(document, chosen.load, undo)
     warnings = [*(_NOT_PROVEN if is_likely else []), *(_UNGUARDED if unguarded else [])]
-    return chosen.write(document, [*warnings, *lines], guards)
+    return chosen.write(document, [*warnings, *lines])
 
 
 def render_rule_module(
@@ -83,10 +76,9 @@ def render_rule_module(
     Raises:
         ExportRefused: as for a module file of a profile, for any profile that the rules use.
     """
-    judged = [(d, GuardVerdict.judge(d.profile)) for d in table.documents]
-    unguarded = [(d.profile, guards) for d, guards in judged if not guards.hold]
+    unguarded = [document for document in table.documents if not document.guards.hold]
     if unguarded and not allow_unguarded:
-        raise _without_guards(*unguarded[0])
+        raise _without_guards(unguarded[0])
     _refuse_unfit(FORMATS[format], dict(load))
     lines = describe_rules(table, rules)
     scope = f"{lines[1]} The variables beside the files hold for the whole process."
@@ -162,7 +154,8 @@ def _impossible(value: str) -> str:
     return ""
 
 
-def _without_guards(profile: Profile, guards: GuardVerdict) -> ExportRefused:
+def _without_guards(document: ExportDocument) -> ExportRefused:
+    profile, guards = document.profile, document.guards
     judged = (("is slower", guards.hurt), ("is not shown unharmed", guards.unclear))
     wrong = [
         f"{point.operation} {words}: {describe_speedup(point.gain, point.bytes, point.speed)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from commtune import formatting as text
 from commtune.errors import ExportRefused
@@ -47,6 +48,11 @@ class ExportDocument:
         pinned = {name: value for name, value in self.pinned.items() if name not in own}
         return {**dict(sorted(pinned.items())), **own}
 
+    @cached_property
+    def guards(self) -> GuardVerdict:
+        """The verdict on other operations under the profile."""
+        return GuardVerdict.judge(self.profile)
+
     @property
     def title(self) -> str:
         """A title of one line."""
@@ -56,8 +62,9 @@ class ExportDocument:
             f"commtune profile {profile.name}: settings for {profile.operation}, {sizes}"
         )
 
-    def scope(self, guards: GuardVerdict) -> list[str]:
+    def scope(self) -> list[str]:
         """Returns sentences on what the settings are for, and on their effect beyond that."""
+        guards = self.guards
         lines = [
             f"For {self.profile.operation} in that range of sizes only: that is what was "
             "measured.",
@@ -131,7 +138,7 @@ class Format:
     """An export format.
 
     Attributes:
-        write: returns the text of the file from document, remarks and verdict on guards.
+        write: returns the text of the file from document and remarks.
         load: how to load the file, in words.
         undo: returns how to undo the settings, from the names of the variables.
         unfit: returns why the format can't represent a value; empty if it can.
@@ -140,7 +147,7 @@ class Format:
     """
 
     name: str
-    write: Callable[[ExportDocument, list[str], GuardVerdict], str]
+    write: Callable[[ExportDocument, list[str]], str]
     load: str
     undo: Callable[[Sequence[str]], str]
     unfit: Callable[[str], str] = lambda _: ""
@@ -160,9 +167,7 @@ def refuse_simulated(profile: Profile, what: str) -> None:
         )
 
 
-def profile_remarks(
-    document: ExportDocument, guards: GuardVerdict, load: str, undo: str
-) -> list[str]:
+def profile_remarks(document: ExportDocument, load: str, undo: str) -> list[str]:
     """Returns remarks on origin, scope, evidence, and how to verify and undo.
 
     The lines have no control characters.
@@ -174,7 +179,7 @@ def profile_remarks(
     name = shlex.quote(f"{document.campaign}/{profile.name}")
     sections = (
         [document.title, *_origin(document)],
-        document.scope(guards),
+        document.scope(),
         _evidence_table(profile, document.level),
         _variables(document),
         [

@@ -20,7 +20,6 @@ from commtune.export.document import (
     GUARD_TOLERANCE,
     ExportDocument,
     Format,
-    GuardVerdict,
     comment_lines,
     one_line,
 )
@@ -31,7 +30,7 @@ from commtune.formatting import without_infinities
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
 _LITERAL = "Values are literal, without quotes or escapes: for docker --env-file and the like."
 _NOT_SHELL = "NOT for systemd or a shell's '.': they would read some of these values differently."
-_Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
+_Writer = Callable[[ExportDocument, list[str]], str]
 
 
 def _writer(
@@ -44,7 +43,7 @@ def _writer(
         prefix: a prefix to remove from names.
     """
 
-    def write(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
+    def write(document: ExportDocument, lines: list[str]) -> str:
         settings = (
             setting.format(name=name.removeprefix(prefix), value=quoted(value)) + "\n"
             for name, value in document.variables().items()
@@ -73,10 +72,10 @@ def _quoted_fish(value: str) -> str:
 _PLAIN = _writer("{name}={value}")
 
 
-def _write_env(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
+def _write_env(document: ExportDocument, lines: list[str]) -> str:
     plain = all(_SAFE.fullmatch(value) for value in document.variables().values())
     said = [*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])]
-    return _PLAIN(document, said, guards)
+    return _PLAIN(document, said)
 
 
 def _unfit_env(value: str) -> str:
@@ -89,7 +88,7 @@ _SCHEMA = "commtune-profile/1"
 _ORIGIN = ("campaign", "system", "fingerprint", "stack", "created")
 
 
-def _write_json(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
+def _write_json(document: ExportDocument, lines: list[str]) -> str:
     content = {
         "schema": _SCHEMA,
         "remarks": lines,
@@ -97,7 +96,7 @@ def _write_json(document: ExportDocument, lines: list[str], guards: GuardVerdict
         "pinned": sorted(document.pinned),
         "left_unset": sorted(document.unset),
         "profile": _profile_values(document),
-        "guards_hold": guards.hold,
+        "guards_hold": document.guards.hold,
         "guard_tolerance": GUARD_TOLERANCE,
         "origin": {
             **{name: getattr(document, name) for name in _ORIGIN},
@@ -122,9 +121,9 @@ def _profile_values(document: ExportDocument) -> dict[str, Any]:
 
 
 def _module(name: str, file: ModuleFile) -> Format:
-    def write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
+    def write(document: ExportDocument, lines: list[str]) -> str:
         named = one_line("commtune profile " + document.profile.name)
-        scope = one_line(" ".join(document.scope(guards)))
+        scope = one_line(" ".join(document.scope()))
         note = one_line(document.profile.note)
         return file.write(Module(named, document.title, scope, lines, document.variables(), note))
 

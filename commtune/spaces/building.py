@@ -5,10 +5,10 @@ Checks what the types of the document can't express.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from commtune.documents.nearest import quote_value, suggest_nearest
-from commtune.documents.quantities import whole_number
+from commtune.documents.quantities import list_multiples, whole_number
 from commtune.documents.yaml_document import Place
 from commtune.errors import DocumentError
 from commtune.formatting import format_size
@@ -32,6 +32,7 @@ _MOST_VALUES = 10_000  # of a parameter
 _MOST_BYTES = 128 * 1024  # of NAME=VALUE and a NUL, for Linux to start a program with it
 
 _Spelled = dict[str, int | None]  # a value as the library reads it, and its number
+_OfNumbers = schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter
 
 
 def build_parameter(model: schema.ParameterDocument, at: Place) -> Parameter:
@@ -124,9 +125,9 @@ def _spell_values(model: schema.ParameterDocument, at: Place) -> _Spelled:
         _refuse_doubles(model.values, at / "values")
         return dict.fromkeys(model.values)
     assert not isinstance(model, schema.GroupParameter)
-    numbers = _list_numbers(model, at)
-    write = _choose_writer(model)
-    return _add_special({write(n): n for n in numbers}, model.also, at / "also")
+    written = model.written if isinstance(model, schema.BytesParameter) else "plain"
+    spelled: _Spelled = {_write_number(n, written): n for n in _list_numbers(model, at)}
+    return _add_special(spelled, model.also, at / "also")
 
 
 def _add_special(numbers: _Spelled, special: Sequence[str], at: Place) -> _Spelled:
@@ -137,24 +138,15 @@ def _add_special(numbers: _Spelled, special: Sequence[str], at: Place) -> _Spell
     return words | dict(ascending)
 
 
-def _choose_writer(model: schema.ParameterDocument) -> Callable[[int], str]:
-    if not isinstance(model, schema.BytesParameter) or model.written == "plain":
-        return str
-    letters = "KMG" if model.written == "K" else "kmg"
-    return lambda size: _write_with_letter(size, letters)
+def _write_number(number: int, written: str) -> str:
+    for power, letter in ((3, "G"), (2, "M"), (1, "K")):
+        if written != "plain" and number and number % 1024**power == 0:
+            text = f"{number // 1024**power}{letter}"
+            return text.lower() if written == "k" else text
+    return str(number)
 
 
-def _write_with_letter(size: int, letters: str) -> str:
-    for power, letter in ((3, letters[2]), (2, letters[1]), (1, letters[0])):
-        if size and size % 1024**power == 0:
-            return f"{size // 1024**power}{letter}"
-    return str(size)
-
-
-def _list_numbers(
-    model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
-    at: Place,
-) -> list[int]:
+def _list_numbers(model: _OfNumbers, at: Place) -> list[int]:
     values = None if isinstance(model, schema.PowerOfTwoParameter) else model.values
     if (values is None) == (model.range is None):
         raise at.error(f"{model.name} needs either `values` or `range`", hint="keep one of them")
@@ -170,12 +162,7 @@ def _list_numbers(
     return _list_range(model, low, high, at / "range")
 
 
-def _list_range(
-    model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
-    low: int,
-    high: int,
-    at: Place,
-) -> list[int]:
+def _list_range(model: _OfNumbers, low: int, high: int, at: Place) -> list[int]:
     if isinstance(model, schema.IntegerParameter):
         count = (high - low) // model.step + 1
         if count > _MOST_VALUES:
@@ -185,19 +172,12 @@ def _list_range(
         factor = model.factor if isinstance(model, schema.BytesParameter) else 2
         if isinstance(model, schema.PowerOfTwoParameter):
             _require_power_of_two(model.name, low, at / 0)
-        numbers = _list_multiples(low, high, factor)
+        numbers = list_multiples(low, high, factor)
     if numbers[-1] != high:
         raise at.error(
             f"{model.name}: the range from {low} does not meet its end {high}",
             hint=f"nearest end: {numbers[-1]}",
         )
-    return numbers
-
-
-def _list_multiples(low: int, high: int, factor: int) -> list[int]:
-    numbers = [low]
-    while numbers[-1] > 0 and numbers[-1] * factor <= high:
-        numbers.append(numbers[-1] * factor)
     return numbers
 
 

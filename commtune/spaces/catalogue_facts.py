@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from commtune.documents.nearest import find_nearest, quote_value
-from commtune.documents.quantities import parse_bytes, read_truth, whole_number
+from commtune.documents.quantities import list_multiples, parse_bytes, read_truth, whole_number
 from commtune.documents.yaml_document import Document, Place
 from commtune.formatting import list_first
 from commtune.spaces.catalogue.checking import list_misspelled_names
@@ -168,12 +168,9 @@ def _list_steps(range_: Range, *, sizes: bool) -> list[int]:
         return []
     if least < 0:
         return []
+    zero, first = ([], least) if least else ([0], 1024 if sizes else 1)
     for factor in (2, 4, 8, 16, 32, 64):
-        numbers = [least] if least == 0 else []
-        number = least or (1024 if sizes else 1)
-        while number <= greatest:
-            numbers.append(number)
-            number *= factor
+        numbers = [*zero, *list_multiples(first, greatest, factor)]
         if len(numbers) <= _MOST_VALUES:
             return numbers
     return []

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 
 from commtune.campaign.loading import CampaignSpec
-from commtune.campaign.plan import Budget
+from commtune.campaign.plan import BUDGETS, Budget
 from commtune.campaign.timing import DEFAULT_BATCH, MODE_KEYS, TimingChoice, check_timing
 from commtune.campaign.workload import default_range
 from commtune.db.records import CampaignDescription
@@ -179,7 +179,7 @@ def _as_begun(
         if chosen := begun.settings.get("timing_choice"):
             spec = _with_choice(spec, spec.plan.timing, TimingChoice(**chosen))
     budget = begun.settings.get("budget", {})
-    if spec.budget_named or not budget.keys() >= {"search_s", "ablation_s", "confirmation_s"}:
+    if spec.budget_named or not budget.keys() >= set(BUDGETS.values()):
         return _less_choice(spec)
     return spec.with_plan(budget=Budget(**budget))
 

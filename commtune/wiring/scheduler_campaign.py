@@ -126,6 +126,11 @@ class SchedulerCampaign:
         return (self.spec.plan.space.library,)
 
     @property
+    def _launch(self) -> Callable[..., tuple[str, ...]]:
+        system, launcher = self.spec.system, str(self.mpi.launcher)
+        return partial(launch_words, system, libraries=self._libraries, mpi_launcher=launcher)
+
+    @property
     def _variables(self) -> dict[str, str]:
         """Variables of every run: protected ones that are set, the MPI's own, and pinned ones."""
         guards = guards_here(self.spec.protected_variables)
@@ -201,11 +206,8 @@ class SchedulerCampaign:
             slurm = {n: v for n, v in base.items() if n.startswith(("SLURM_", "SLURMD_"))}
             base = {**base_environment(base, self.mpi), **slurm}
         aggressor = self._aggressor
-        mpi_launcher, first_node = str(self.mpi.launcher), 0 if aggressor else None
         launcher = step_launcher(
-            lambda program: launch_words(
-                self.spec.system, self.request, program, self._libraries, mpi_launcher, first_node
-            ),
+            partial(self._launch, self.request, first_node=0 if aggressor else None),
             self._launcher,
             aggressor,
             self._records,
@@ -254,7 +256,7 @@ class SchedulerCampaign:
             program=self.program,
             libraries=self._libraries,
             environment=self._variables,
-            mpi_launcher=str(self.mpi.launcher),
+            launch=self._launch,
             records=self._records,
             aggressor=self._aggressor,
             places=None if self.site.topology else self._launcher,
@@ -357,10 +359,8 @@ class SchedulerCampaign:
         assert isinstance(self.program, NativeProgram)  # campaign files are checked for it
         return AggressorLaunch(
             aggressor=aggressor,
-            system=self.spec.system,
             job_request=self.request,
-            libraries=self._libraries,
-            mpi_launcher=str(self.mpi.launcher),
+            launch=self._launch,
             arguments=partial(aggressor_arguments, self.program.executable, aggressor),
             sign=AGGRESSOR_SIGN,
             read=read_traffic,

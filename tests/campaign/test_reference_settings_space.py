@@ -69,7 +69,7 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
     # Aurora pins what the space of oneCCL searches, so a campaign has to.
     if name == "aurora" and "CCL_ATL_TRANSPORT" in space.by_name:
         space = customize_space(space, pin={"CCL_ATL_TRANSPORT": "mpi"})
-    sets = CampaignSets((one,), system)
+    sets = CampaignSets((one,), system, ())
     larger = sets.extend_space(space, one_node=False)
     opened = customize_space(larger.space, opt_in=sets.list_opened(larger.space, (), ()))
     pinned = pin_by_system(Document(None, error_class=SpaceError), opened, system)

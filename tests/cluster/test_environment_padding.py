@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 
 ONE = Configuration({"MPIR_CVAR_NOTHING": "ein größerer Wert", "PINNED": "0"})
 MANY = Configuration({f"UCX_NOTHING_{number}": "x" * number for number in range(30)})
@@ -101,7 +103,8 @@ def test_so_have_those_that_job_scripts_start(tmp_path: Path) -> None:
     job_request = JobRequest(nodes=1, ranks_per_node=2, launcher="mpiexec")
     pinned = {**mpi.environment, **ENVIRONMENT}
     scripts = Scripts(
-        "test", None, job_request, program(tmp_path), ("mpich",), pinned, str(mpi.launcher),
+        "test", None, job_request, program(tmp_path), ("mpich",), pinned,
+        partial(launch_words, None, libraries=("mpich",), mpi_launcher=str(mpi.launcher)),
         tmp_path / "runs",
     )  # fmt: skip
     lengths: dict[str, int] = {}

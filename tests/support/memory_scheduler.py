@@ -112,15 +112,8 @@ class MemoryScheduler:
     def _account(self, job: QueuedJob) -> AccountedJob:
         started = job.observed.started_at
         used_s = 0.0 if started is None else (job.ended_at or self.clock()) - started
-        return AccountedJob(
-            number=job.number,
-            observed=job.observed,
-            elapsed_s=int(used_s),
-            node_count=job.node_count if job.node_list else 0,
-            node_list=job.node_list,
-            ended_at=job.ended_at,
-            name=job.name,
-        )
+        had = replace(job, node_count=job.node_count if job.node_list else 0)
+        return AccountedJob(**vars(had), elapsed_s=int(used_s))
 
     def _check_answers(self) -> None:
         if self.silent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,9 +12,7 @@ from commtune.model import Aggressor, Outcome, RunResult
 from commtune.slurm_templates.background_command import BackgroundCommand as Command
 from commtune.slurm_templates.background_command import Presence
 from commtune.slurm_templates.job_request import JobRequest
-from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.rendering import Step
-from commtune.systems.schema import System
 
 #: Seconds that an aggressor may take to start: srun, initialization of MPI, the first messages.
 _BEGINS_S = 60
@@ -46,13 +44,10 @@ class AggressorLaunch:
     around_a_run_s: ClassVar[float] = 10.0
 
     aggressor: Aggressor
-    system: System | None
     #: The request for the campaign's runs. They have the first nodes of a job, the aggressor the
     #: following ones.
     job_request: JobRequest
-    #: libraries, mpi_launcher: as for ``launch_words``.
-    libraries: Collection[str]
-    mpi_launcher: str
+    launch: Callable[..., tuple[str, ...]]  # ``launch_words`` for this system and MPI
     #: arguments, read: ``kernels.bench.aggressor_arguments`` for this aggressor, and
     #: ``kernels.bench.read_traffic``.
     arguments: Callable[..., Sequence[str]]
@@ -72,14 +67,7 @@ class AggressorLaunch:
         program = self.arguments(
             _records_of(output), run_id, longest_s=longest_s, stop_file=stop_file
         )
-        words = launch_words(
-            self.system,
-            self._own_request(),
-            program,
-            self.libraries,
-            mpi_launcher=self.mpi_launcher,
-            first_node=self.job_request.nodes,
-        )
+        words = self.launch(self._own_request(), program, first_node=self.job_request.nodes)
         return Command(words, self.sign, str(stop_file), _BEGINS_S)
 
     def joined(self, step: Step, run_id: str) -> Step:

@@ -150,7 +150,7 @@ class BlockJobs:
                     self._unknown += self._finish(ended, end)
                     continue
                 del self._tracked[tracked.job.key]
-                nodes = self.reader.nodes_of(folder, end)
+                nodes = self.reader.nodes_of(tracked)
                 tracked.update(nodes=tracked.job.nodes or ",".join(nodes))
                 self.stop_policy.take_end(tracked, end, nodes)
                 self._done_with(tracked)
@@ -210,11 +210,11 @@ class BlockJobs:
     def _finish(self, tracked: TrackedJob, end: JobEnd) -> list[model.RunResult]:
         del self._tracked[tracked.job.key]
         self._finished.append(tracked)
-        results = self.reader.results(tracked.folder, tracked.requests, tracked.limit_s, end)
+        results = self.reader.results(tracked, end)
         each = _operations(tracked.requests)
         self._walls.extend(r.wall_s / each for r in results if r.outcome is model.Outcome.OK)
         self._waited_s += sum(r.wall_s for r in results if r.outcome.is_lost)
-        nodes = self.reader.nodes_of(tracked.folder, end)
+        nodes = self.reader.nodes_of(tracked)
         tracked.update(nodes=tracked.job.nodes or ",".join(nodes))
         if end.state is not JobState.COMPLETED:
             tracked.update(detail=end.why)

@@ -9,7 +9,6 @@ from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import CLOCKS_S, TrackedJob, key_in
 from commtune.cluster.scheduler import (
-    AccountedJob,
     PollBackoff,
     QueuedJob,
     QueueSnapshot,
@@ -193,7 +192,7 @@ def _by_file(tracked: TrackedJob) -> JobEnd | None:
     if tracked.job.started_at is None or tracked.job.ended_at is None:
         # Both times by the node's clock, as the scheduler's may differ.
         tracked.update(started_at=last.began_at, ended_at=last.ended_at)
-    return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at, tracked.job.nodes)
+    return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at)
 
 
 def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
@@ -202,7 +201,7 @@ def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
     words = f"{observed.word.partition(' by ')[0] or observed.state.value}{by}"
     more = f" ({said})" if said not in words.lower() else ""
     why = f"job {tracked.job.number}: {words}{more}"
-    return JobEnd(observed.state, why, tracked.job.ended_at, tracked.job.nodes)
+    return JobEnd(observed.state, why, tracked.job.ended_at)
 
 
 def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:
@@ -229,7 +228,7 @@ def _refreshed(job: JobRecord, answer: QueueSnapshot) -> JobRecord:
     return replace(known, stage=JobStage.OVER) if entry.observed.state.is_over else known
 
 
-def _described(job: JobRecord, seen: ObservedState, by: QueuedJob | AccountedJob) -> JobRecord:
+def _described(job: JobRecord, seen: ObservedState, by: QueuedJob) -> JobRecord:
     """Returns a job's record with what the queue or the accounts say of it."""
     return replace(
         job,

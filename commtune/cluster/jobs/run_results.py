@@ -49,7 +49,6 @@ class JobEnd:
     state: JobState
     why: str = ""  # the scheduler's reason, for people
     ended_at: float | None = None  # seconds since 1970, or ``None``
-    nodes: str = ""  # names of its nodes in short form; empty where only the job knows
 
 
 @dataclass(frozen=True)
@@ -69,26 +68,19 @@ class ResultReader:
     #: The aggressor beside each run; runs are on the nodes before its own.
     aggressor: AggressorLaunch | None = None
 
-    def results(
-        self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: JobEnd
-    ) -> list[RunResult]:
-        """Returns the results of a block's runs, once its job is over, in their order.
-
-        Args:
-            requests: its runs, or those that were not stored yet.
-            limit_s: seconds that each run might take.
-        """
-        nodes = self.nodes_of(folder, end)
+    def results(self, tracked: TrackedJob, end: JobEnd) -> list[RunResult]:
+        """Returns the results of a block's runs, once its job is over, in their order."""
+        folder, nodes = tracked.folder, self.nodes_of(tracked)
         if self.aggressor is not None:
             nodes = nodes[: self.aggressor.job_request.nodes]
         distance = self._distance(folder, nodes)
         found: list[RunResult] = []
-        for request in requests:
+        for request in tracked.requests:
             ending = folder.ending(request.position)
             if ending is None:
-                result = self._cut_short(folder, request, limit_s, end)
+                result = self._cut_short(tracked, request, end)
             else:
-                result = self._ended(folder, request, ending, limit_s, end)
+                result = self._ended(tracked, request, ending, end)
                 if self.aggressor is not None:
                     output = output_beside_step(folder.step_output(request.position))
                     result = self.aggressor.checked(result, output)
@@ -113,9 +105,9 @@ class ResultReader:
         is_hit = any(result.outcome in HITS for result in results)
         return frozenset(self.failed_nodes(nodes) if is_hit else ())
 
-    def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:
+    def nodes_of(self, tracked: TrackedJob) -> tuple[str, ...]:
         """Returns the names of a job's nodes; none where neither it nor the scheduler says."""
-        return expand_readable_hosts(folder.node_list() or end.nodes)
+        return expand_readable_hosts(tracked.folder.node_list() or tracked.job.nodes)
 
     def _distance(self, folder: JobFolder, nodes: Sequence[str]) -> str:
         if not nodes:
@@ -124,13 +116,9 @@ class ResultReader:
         return str(find_distance(topology, nodes, switch_is_group=self.switch_is_group))
 
     def _ended(
-        self,
-        folder: JobFolder,
-        request: RunRequest,
-        ending: ExitRecord,
-        limit_s: float,
-        end: JobEnd,
+        self, tracked: TrackedJob, request: RunRequest, ending: ExitRecord, end: JobEnd
     ) -> RunResult:
+        folder, limit_s = tracked.folder, tracked.limit_s
         output = read_tail(folder.step_output(request.position))
         over = ending.status in OVER_TIME and ending.wall_s >= limit_s
         completed = process.Completed(ending.status, None, over, ending.wall_s, output)
@@ -148,10 +136,8 @@ class ResultReader:
         padding = padding_facts(request, self.environment, self.records)
         return result_of(request, found, judged, ending.began_at, completed, padding)
 
-    def _cut_short(
-        self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
-    ) -> RunResult:
-        position = request.position
+    def _cut_short(self, tracked: TrackedJob, request: RunRequest, end: JobEnd) -> RunResult:
+        folder, position = tracked.folder, request.position
         # When it began, if it did; ``None`` if an earlier run has no exit file either.
         began_at = _end_before(folder, position)
         found = self.program.read(record_file(self.records, request.run_id), request)
@@ -161,7 +147,7 @@ class ResultReader:
         outcome = _LOST.get(end.state, Outcome.INTERRUPTED)
         if begun and end.state is JobState.OUT_OF_MEMORY:
             outcome = Outcome.OUT_OF_MEMORY
-        elif begun and end.state is JobState.TIMED_OUT and wall_s >= limit_s:
+        elif begun and end.state is JobState.TIMED_OUT and wall_s >= tracked.limit_s:
             outcome = Outcome.TIMED_OUT
         judged = outcome, f"{'cut short' if begun else 'never made'}: {end.why}"
         completed = process.Completed(None, None, False, wall_s, output)

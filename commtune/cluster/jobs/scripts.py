@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE, StepLaunche
 from commtune.documents.packed_files import record_file
 from commtune.model import RunRequest
 from commtune.slurm_templates.job_request import JobRequest, job_for
-from commtune.slurm_templates.launch_command import launch_words, words_in_uenv
+from commtune.slurm_templates.launch_command import words_in_uenv
 from commtune.slurm_templates.rendering import Step, render_allocation, render_block
 from commtune.systems.schema import System
 from commtune.tuner.ports import Program
@@ -41,7 +41,7 @@ class Scripts:
     libraries: Collection[str]
     #: Variables of every run: pinned ones, protected ones and the MPI's own.
     environment: Mapping[str, str]
-    mpi_launcher: str  # path of the MPI's mpirun or mpiexec
+    launch: Callable[..., tuple[str, ...]]  # ``launch_words`` for this system and MPI
     records: Path  # folder of the record files
     #: The aggressor beside each timed run, on the nodes after theirs.
     aggressor: AggressorLaunch | None = None
@@ -114,13 +114,8 @@ class Scripts:
         limit_s: float,
     ) -> Step:
         return Step(
-            command=launch_words(
-                self.system,
-                self.job_request,
-                command,
-                self.libraries,
-                mpi_launcher=self.mpi_launcher,
-                first_node=0 if self.aggressor else None,
+            command=self.launch(
+                self.job_request, command, first_node=0 if self.aggressor else None
             ),
             output=str(folder.step_output(position)),
             exit_file=str(folder.step_exit(position)),

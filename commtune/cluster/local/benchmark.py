@@ -132,16 +132,7 @@ class LocalBenchmark:
             return alone()
         self._refuse_unguarded(request.configuration)
         start = partial(self._standing_launch, request.workload.ranks, program[0])
-        # A launch may fail by chance, at its first run too: then another one is tried.
-        for _ in range(2):
-            if completed := self.shared.make(order, start, limit_s):
-                return completed
-            self.records_of(request.run_id).unlink(missing_ok=True)
-            if not self.shared.failed_at_once:
-                break
-        by_itself = alone()
-        self.shared.judge(by_itself)
-        return by_itself
+        return self.shared.make(order, start, alone, limit_s, self.records_of(request.run_id))
 
     def _standing_launch(self, ranks: int, executable: str) -> process.StandingProcess:
         process_trees.end_marked({self._marker})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commtune import process
@@ -61,8 +62,6 @@ class SharedLaunch:
     _standing: process.StandingProcess | None = None
     _own_runs: int = 0
     _faults: int = 0
-    _was_first: bool = False
-    _last: process.Completed | None = None
 
     def takes(self, request: RunRequest, words: Sequence[str]) -> bool:
         """Whether to make a run here; if not, ends the launch, which would disturb that run."""
@@ -77,36 +76,38 @@ class SharedLaunch:
         self,
         order: Sequence[str],
         start: Callable[[], process.StandingProcess],
+        alone: Callable[[], process.Completed],
         limit_s: float,
-    ) -> process.Completed | None:
-        """Makes a run; ``None`` if it failed and the shared launch may be to blame.
+        records: Path,
+    ) -> process.Completed:
+        """Makes a run; by ``alone`` if it failed and the shared launch may be to blame.
 
-        Repeat it in a launch of its own then (``failed_at_once``: in another shared one before),
-        and pass the result to ``judge``. A run that timed out is not repeated, unless it was the
-        launch's first.
+        A run that timed out is not repeated, unless it was the launch's first.
+
+        Args:
+            alone: makes it in a launch of its own.
+            records: the file of its records, which is removed before it is repeated.
         """
-        self._was_first = self._standing is None or not self._standing.is_running
-        if self._standing is None or self._was_first:
-            self.close()  # it may have ended by itself, after a long time without a run
-            self._standing = start()
         line = "\t".join([f"{limit_s + _BEYOND_LIMIT_S:.3f}", *order])
-        self._last = completed = self._standing.ask(line, limit_s)
-        is_settled = completed.ok or (completed.timed_out and not self._was_first)
-        return completed if is_settled else None
-
-    @property
-    def failed_at_once(self) -> bool:
-        """Whether the last launch failed at its first run, within the time limit."""
-        return self._was_first and self._last is not None and not self._last.timed_out
-
-    def judge(self, alone: process.Completed) -> None:
-        """Learns from a run's own launch whether the shared one was to blame for its failure."""
-        if not alone.ok or self._last is None:
-            return  # the configuration is to blame
-        self._faults += _MOST_FAULTS if self._was_first else 1
-        if self._faults >= _MOST_FAULTS:
-            why = _describe_end(self._last)
-            self.say(f"runs can't share a launch here, so each has one of its own: {why}")
+        # A launch may fail by chance, at its first run too: then another one is tried.
+        for _ in range(2):
+            was_first = self._standing is None or not self._standing.is_running
+            if self._standing is None or was_first:
+                self.close()  # it may have ended by itself, after a long time without a run
+                self._standing = start()
+            completed = self._standing.ask(line, limit_s)
+            if completed.ok or (completed.timed_out and not was_first):
+                return completed
+            records.unlink(missing_ok=True)
+            if completed.timed_out or not was_first:
+                break
+        by_itself = alone()
+        if by_itself.ok:  # else the configuration is to blame
+            self._faults += _MOST_FAULTS if was_first else 1
+            if self._faults >= _MOST_FAULTS:
+                why = _describe_end(completed)
+                self.say(f"runs can't share a launch here, so each has one of its own: {why}")
+        return by_itself
 
     def used_s(self) -> float:
         """Returns the CPU seconds of the current launch."""

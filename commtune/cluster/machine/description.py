@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from commtune import process
-from commtune.cluster.machine.gpus import Gpu, list_gpus, read_file
+from commtune.cluster.machine.gpus import Gpu, list_gpus
 from commtune.model import content_key
-from commtune.paths import exists
+from commtune.paths import exists, read_quietly
 
 _GIB = 2**30
 
@@ -78,7 +78,7 @@ class Machine:
 
 def describe_machine(root: Path = Path("/")) -> Machine:
     """Describes this machine, or with another root that of a recorded tree."""
-    cpuinfo = read_file(root / "proc/cpuinfo")
+    cpuinfo = read_quietly(root / "proc/cpuinfo")
     total, physical, sockets = _topology(root / "sys/devices/system/cpu")
     usable = len(os.sched_getaffinity(0)) if root == Path("/") else total
     return Machine(
@@ -89,10 +89,10 @@ def describe_machine(root: Path = Path("/")) -> Machine:
         cores_physical=physical or usable,
         sockets=sockets or 1,
         numa_nodes=len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or 1,
-        memory_bytes=_parse_memory(read_file(root / "proc/meminfo")),
-        kernel=read_file(root / "proc/sys/kernel/osrelease").strip(),
-        os_name=_parse_os_name(read_file(root / "etc/os-release")),
-        cpu_quota=_parse_quota(read_file(root / "sys/fs/cgroup/cpu.max")),
+        memory_bytes=_parse_memory(read_quietly(root / "proc/meminfo")),
+        kernel=read_quietly(root / "proc/sys/kernel/osrelease").strip(),
+        os_name=_parse_os_name(read_quietly(root / "etc/os-release")),
+        cpu_quota=_parse_quota(read_quietly(root / "sys/fs/cgroup/cpu.max")),
         virtualization=_virtualization(root, cpuinfo),
         gpus=list_gpus(root),
         nics=(*_rdma(root), *(f"ethernet {by} {speed}" for _, by, speed in list_ethernet(root))),
@@ -144,7 +144,7 @@ def _coarse_gib(memory_bytes: int) -> int:
 
 def _topology(folder: Path) -> tuple[int, int, int]:
     cores = [
-        (read_file(cpu / "physical_package_id").strip(), read_file(cpu / "core_id").strip())
+        (read_quietly(cpu / "physical_package_id").strip(), read_quietly(cpu / "core_id").strip())
         for cpu in folder.glob("cpu[0-9]*/topology")
     ]
     return len(cores), len(set(cores)), len({package for package, _ in cores})
@@ -152,18 +152,18 @@ def _topology(folder: Path) -> tuple[int, int, int]:
 
 def _virtualization(root: Path, cpuinfo: str) -> str:
     dmi = root / "sys/class/dmi/id"
-    names = [read_file(dmi / name).strip() for name in ("sys_vendor", "product_name")]
+    names = [read_quietly(dmi / name).strip() for name in ("sys_vendor", "product_name")]
     if "hypervisor" in _fields(cpuinfo).get("flags", "").split():
         return " ".join(["virtual machine", *(name for name in names if name)])
-    xen = read_file(root / "sys/hypervisor/type").strip()
+    xen = read_quietly(root / "sys/hypervisor/type").strip()
     return f"virtual machine {xen}" if xen else ""
 
 
 def _rdma(root: Path) -> Iterator[str]:
     """Describes RDMA devices, also RoCE and the like, by the adapters' types (``MT4129``)."""
     for device in sorted((root / "sys/class/infiniband").glob("*")):
-        rates = [parse_rate(read_file(file)) for file in device.glob("ports/*/rate")]
-        model = read_file(device / "hca_type").strip() or device.name.rstrip("0123456789")
+        rates = [parse_rate(read_quietly(file)) for file in device.glob("ports/*/rate")]
+        model = read_quietly(device / "hca_type").strip() or device.name.rstrip("0123456789")
         yield f"infiniband {model} {max((r for r in rates if r), default=None)}"
 
 
@@ -180,8 +180,8 @@ def list_ethernet(root: Path) -> Iterator[tuple[Path, str, int | None]]:
     """
     for device in sorted((root / "sys/class/net").glob("*")):
         # Bridges, tunnels and the loopback have no device; type 1 is Ethernet.
-        if exists(device / "device") and read_file(device / "type").strip() == "1":
-            speed = read_file(device / "speed").strip()
+        if exists(device / "device") and read_quietly(device / "type").strip() == "1":
+            speed = read_quietly(device / "speed").strip()
             driver = (device / "device/driver").resolve().name
             yield device, driver, int(speed) if speed.isdigit() and int(speed) > 0 else None
 

@@ -23,13 +23,13 @@ import platformdirs
 from commtune import process
 from commtune.cluster.local.launch import LAUNCHER_NAMES
 from commtune.cluster.machine.description import Machine
-from commtune.cluster.machine.gpus import read_file
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
 from commtune.errors import CommtuneError, MissingComponent, UserError
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
 from commtune.model.configuration import Changes
+from commtune.paths import read_quietly
 from commtune.private_files import FILES_BESIDE, who_else_wrote
 
 _LEAST_SHM_BYTES = 64 * 2**20
@@ -184,7 +184,7 @@ def _check_cores(machine: Machine) -> Check:
     if machine.cores_usable < 2:
         what += ": two ranks would share a core, so no profile can be made"
         return Check("cores", Status.WARNING, what)
-    busy = _describe_load(read_file(Path("/proc/loadavg")), machine.cores_usable)
+    busy = _describe_load(read_quietly(Path("/proc/loadavg")), machine.cores_usable)
     return Check("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
 
 
@@ -374,10 +374,7 @@ def _version_line(program: str) -> str:
 
 
 def _says_something(file: Path) -> bool:
-    try:
-        lines = file.read_text(errors="replace").splitlines()
-    except OSError:
-        return False
+    lines = read_quietly(file).splitlines()
     return any(line.strip() and not line.strip().startswith("#") for line in lines)
 
 

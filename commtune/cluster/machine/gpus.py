@@ -12,6 +12,7 @@ from typing import Any
 
 from commtune import process
 from commtune.errors import MissingComponent, UserError
+from commtune.paths import read_quietly
 from commtune.systems.detection.seen import SeenGpus
 from commtune.systems.nominal.fabric import NVLINKS, Fabric, fabric_of_ranks, normalise_address
 
@@ -35,12 +36,14 @@ class Gpu:
 
 def list_gpus(root: Path) -> tuple[Gpu, ...]:
     """Returns the GPUs in /proc and /sys below a root folder, NVIDIA's before AMD's."""
-    driver = _parse_nvidia_driver(read_file(root / "proc/driver/nvidia/version"))
+    driver = _parse_nvidia_driver(read_quietly(root / "proc/driver/nvidia/version"))
     files = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))
-    models = (re.search(r"^Model\s*:(.*)", read_file(file), re.MULTILINE) for file in files)
+    models = (re.search(r"^Model\s*:(.*)", read_quietly(file), re.MULTILINE) for file in files)
     found = [Gpu("nvidia", name[1].strip() if name else "unknown", driver) for name in models]
-    driver = read_file(root / "sys/module/amdgpu/version").strip() or "in-kernel"
-    targets = [_parse_kfd_node(read_file(f)) for f in sorted((root / _KFD).glob("*/properties"))]
+    driver = read_quietly(root / "sys/module/amdgpu/version").strip() or "in-kernel"
+    targets = [
+        _parse_kfd_node(read_quietly(f)) for f in sorted((root / _KFD).glob("*/properties"))
+    ]
     found += [Gpu("amd", target, driver) for target in targets if target]
     if not found and root == Path("/"):
         # Containers may have GPUs without the driver's files.
@@ -66,14 +69,6 @@ def _parse_kfd_node(properties: str) -> str:
 def run_quietly(arguments: Sequence[str]) -> str:
     """Returns a program's output; empty if it is missing or fails."""
     return process.ask_program(arguments, environment=os.environ, timeout_s=_LIMIT_S)
-
-
-def read_file(path: Path) -> str:
-    """Reads a file; empty if it is missing, or the kernel refuses (a device that is down)."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 _ASK_NVIDIA = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
@@ -189,7 +184,7 @@ def _fabric(parts: Sequence[_Part]) -> Fabric | None:
 
 def _numa(root: Path, pci: str) -> int | None:
     """Returns the NUMA node of a PCI device; ``None`` if the kernel doesn't know it (-1)."""
-    text = read_file(root / "sys/bus/pci/devices" / pci / "numa_node").strip()
+    text = read_quietly(root / "sys/bus/pci/devices" / pci / "numa_node").strip()
     return int(text) if text.isdigit() else None
 
 
@@ -305,7 +300,7 @@ def _by_gpu(text: str) -> list[tuple[int, str]]:
 
 def _amd(root: Path) -> tuple[list[_Part], tuple[str, ...]]:
     folders = sorted((root / _KFD).glob("[0-9]*"), key=lambda folder: int(folder.name))
-    texts = {int(folder.name): read_file(folder / "properties") for folder in folders}
+    texts = {int(folder.name): read_quietly(folder / "properties") for folder in folders}
     gpus = {number: _pairs(text) for number, text in texts.items() if _parse_kfd_node(text)}
     where = {number: _pci(properties) for number, properties in gpus.items()}
     parts = [
@@ -326,7 +321,7 @@ def _pci(properties: Mapping[str, str]) -> str:
 
 
 def _bank_bytes(folder: Path) -> int | None:
-    banks = [_pairs(read_file(file)) for file in folder.glob("mem_banks/*/properties")]
+    banks = [_pairs(read_quietly(file)) for file in folder.glob("mem_banks/*/properties")]
     own = [int(b.get("size_in_bytes", 0)) for b in banks if b.get("heap_type") in _FRAME_BUFFERS]
     return sum(own) or None
 
@@ -335,7 +330,7 @@ def _xgmi(folder: Path, where: Mapping[int, str]) -> list[dict[str, Any]]:
     """Returns the direct links to other GPUs; maximal over minimal bandwidth is their number."""
     found = []
     for file in sorted(folder.glob("io_links/*/properties")):
-        link = _pairs(read_file(file))
+        link = _pairs(read_quietly(file))
         peer = where.get(int(link.get("node_to", -1)))
         most, one = (int(link.get(f"{end}_bandwidth", 0)) for end in ("max", "min"))
         direct = link.get("type") == _XGMI and int(link.get("weight", 0)) <= _DIRECT

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from commtune.cluster.machine.description import describe_machine, list_ethernet, parse_rate
-from commtune.cluster.machine.gpus import inspect_gpus, read_file, run_quietly
+from commtune.cluster.machine.gpus import inspect_gpus, run_quietly
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.cluster.slurm.site import describe_slurm
 from commtune.errors import CommtuneError
+from commtune.paths import read_quietly
 from commtune.systems.detection.recognition import adapter_name
 from commtune.systems.detection.seen import Clues, SeenMachine, SeenPort
 
@@ -77,17 +78,17 @@ def _mpi() -> tuple[str, str] | None:
 def _numa_nodes(root: Path) -> int:
     """Counts NUMA nodes with processors; others are memory of GPUs, or memory alone."""
     nodes = (root / "sys/devices/system/node").glob("node[0-9]*/cpulist")
-    return sum(1 for node in nodes if read_file(node).strip())
+    return sum(1 for node in nodes if read_quietly(node).strip())
 
 
 def _rdma(root: Path) -> Iterator[SeenPort]:
     for device in sorted((root / "sys/class/infiniband").glob("*"), key=_in_order):
-        states = {port: read_file(port / "state") for port in sorted(device.glob("ports/*"))}
+        states = {port: read_quietly(port / "state") for port in sorted(device.glob("ports/*"))}
         ports = [port for port, state in states.items() if not state or "ACTIVE" in state]
-        model = adapter_name(read_file(device / "hca_type").strip() or device.name)
+        model = adapter_name(read_quietly(device / "hca_type").strip() or device.name)
         for port in ports:
             name = device.name if len(ports) == 1 else f"{device.name}:{port.name}"
-            rate = read_file(port / "rate")
+            rate = read_quietly(port / "rate")
             speed = parse_rate(rate)
             yield SeenPort(name, model, _bandwidth(speed), rdma=True, network=_network(port, rate))
 
@@ -99,7 +100,7 @@ def _bandwidth(speed_mbit: int | None) -> float | None:
 
 def _network(port: Path, rate: str) -> str:
     """Returns ``InfiniBand NDR`` for ``400 Gb/sec (4X NDR)``, or the link layer (``Ethernet``)."""
-    layer = read_file(port / "link_layer").strip() or "InfiniBand"
+    layer = read_quietly(port / "link_layer").strip() or "InfiniBand"
     kind = re.search(r"\(\d+X (\w+)\)", rate)
     return f"InfiniBand {kind[1]}" if layer == "InfiniBand" and kind else layer
 
@@ -107,7 +108,7 @@ def _network(port: Path, rate: str) -> str:
 def _ethernet(root: Path) -> Iterator[SeenPort]:
     """Yields hardware interfaces that are up."""
     for device, driver, speed in sorted(list_ethernet(root), key=lambda one: _in_order(one[0])):
-        if read_file(device / "operstate").strip() == "down":
+        if read_quietly(device / "operstate").strip() == "down":
             continue
         model = adapter_name(driver)
         network = "Slingshot 11" if "Slingshot" in model else "Ethernet"

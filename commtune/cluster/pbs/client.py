@@ -91,14 +91,8 @@ class PbsFault(SchedulerFault):
     """A PBS command that failed, or a qsub that printed no job id."""
 
     def __init__(self, message: str, error: PbsError) -> None:
-        notices = (PbsError.QUEUE_FULL, PbsError.CLOSED)
-        super().__init__(
-            message,
-            hint=_HINTS[error],
-            transient=error not in _LASTING,
-            notice=error.value if error in notices else "",
-            is_full=error is PbsError.QUEUE_FULL,
-        )
+        transient = error not in _LASTING
+        super().__init__(message, hint=_HINTS[error], transient=transient, error=error)
         self.error = error
 
 

@@ -25,24 +25,14 @@ class SlurmError(StrEnum):
     CLOSED = "Slurm accepts no jobs there now"
     OTHER = "Slurm gave no answer"
 
-    @property
-    def is_transient(self) -> bool:
-        """Whether the same command may succeed later."""
-        return self.name not in slurm_words()["lasting"]
-
 
 class SlurmFault(SchedulerFault):
     """A Slurm command that failed, or an sbatch that printed no job id."""
 
     def __init__(self, message: str, error: SlurmError) -> None:
-        notices = (SlurmError.QUEUE_FULL, SlurmError.CLOSED)
-        super().__init__(
-            message,
-            hint=slurm_words()["hints"][error.name],
-            transient=error.is_transient,
-            notice=error.value if error in notices else "",
-            is_full=error is SlurmError.QUEUE_FULL,
-        )
+        words = slurm_words()
+        hint, transient = words["hints"][error.name], error.name not in words["lasting"]
+        super().__init__(message, hint=hint, transient=transient, error=error)
         self.error = error
 
 

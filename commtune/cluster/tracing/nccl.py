@@ -37,20 +37,8 @@ _NUMBERED = {
     "2.22": _ALGORITHMS,
     "2.23": (*_ALGORITHMS, "PAT"),
 }
-
-
-@dataclass(frozen=True)
-class _LogOrigin:
-    """The library that wrote a log; empty where the log doesn't say."""
-
-    library: str = ""  # ``NCCL`` or ``RCCL``
-    version: str = ""  # like ``2.28.9+cuda13.0``
-
-    @property
-    def algorithms(self) -> tuple[str, ...]:
-        """The algorithms by number; for an unknown version, those common to all releases."""
-        found = _RELEASE.fullmatch(self.version)
-        return _ALGORITHMS if found is None else _NUMBERED.get(found[1], ())
+#: The library that wrote a log and its version (``2.28.9+cuda13.0``); empty where it doesn't say.
+_Origin = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -83,7 +71,7 @@ def _is_name(word: str) -> bool:
     return word[:1].isalpha() and word != "Unknown"
 
 
-def _choices_in(lines: Iterable[tuple[str, str]], origin: _LogOrigin) -> Iterator[_NcclChoice]:
+def _choices_in(lines: Iterable[tuple[str, str]], origin: _Origin) -> Iterator[_NcclChoice]:
     """Yields the choices, call by call.
 
     A choice without a function belongs to the calls that its thread logged just before, if these
@@ -110,20 +98,24 @@ def _choices_in(lines: Iterable[tuple[str, str]], origin: _LogOrigin) -> Iterato
             yield choice
 
 
-def _choice(text: str, origin: _LogOrigin) -> _NcclChoice | None:
+def _choice(text: str, origin: _Origin) -> _NcclChoice | None:
     if found := _BY_NAME.fullmatch(text):
         function, size, algorithm, protocol, low, high = found.groups()
         return _NcclChoice(function, int(size), algorithm, protocol, int(high) - int(low) + 1)
     if found := _BY_NUMBER.fullmatch(text):
         function, size, algorithm, protocol = found.groups()
+        library, version = origin
+        release = _RELEASE.fullmatch(version)
+        # For an unknown version, those that are common to all releases.
+        algorithms = _NUMBERED.get(release[1], ()) if release else _ALGORITHMS
         return _NcclChoice(
             function or "",
             int(size),
-            _named(algorithm, origin.algorithms),
-            _named(protocol, _PROTOCOLS if origin.algorithms else ()),
+            _named(algorithm, algorithms),
+            _named(protocol, _PROTOCOLS if algorithms else ()),
             # On machines for which RCCL 2.20.5 and 2.21.5 have a tree, they use it for all-reduces
             # even after they logged another algorithm.
-            replaceable=origin.library != "NCCL",
+            replaceable=library != "NCCL",
         )
     if found := _OTHERWISE.fullmatch(text):
         return _NcclChoice(found[1] or "", int(found[2]), words=found[3])
@@ -172,7 +164,7 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True)
 class _NcclLog:
-    origin: _LogOrigin = _LogOrigin()
+    origin: _Origin = ("", "")
     #: Variables that NCCL read, with the values as it parsed them.
     read: Mapping[str, str] = field(default_factory=dict)
     #: Variables whose value it limited, with the value that it used.
@@ -200,7 +192,7 @@ def _parse_log(text: str) -> _NcclLog:
     # Of level INFO in some releases, WARN in others.
     told = [line[3].strip() for line in lines]
     versions = _matches(_VERSION, [*rows, *said])
-    origin = _LogOrigin(versions[0][1], versions[0][2]) if versions else _LogOrigin()
+    origin = (versions[0][1], versions[0][2]) if versions else ("", "")
     return _NcclLog(
         origin=origin,
         read={found[1]: found[2] for found in _matches(_READ, said)},

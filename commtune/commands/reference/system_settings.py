@@ -48,7 +48,7 @@ def _table(found: list[ReferenceSettings]) -> str:
             ", ".join(one.entry.libraries),
             str(one.entry.kind),
             str(len(one.settings)),
-            "yes" if one.entry.fit else "no",
+            "no" if one.entry.unfit else "yes",
         )
         for one in found
     ]
@@ -90,7 +90,7 @@ def _plain(one: ReferenceSettings) -> dict[str, Any]:
         "source": one.source,
         "settings": dict(one.settings),
         "elsewhere": dict(one.elsewhere),
-        "fit": one.entry.fit,
+        "fit": not one.entry.unfit,
     }
 
 

@@ -121,10 +121,10 @@ class LookupResult:
     """
 
     name: str
-    known: tuple[KnownVariable, ...] = ()
-    not_read: tuple[NotRead, ...] = ()
-    undescribed: tuple[Catalogue, ...] = ()
-    elsewhere: tuple[tuple[Catalogue, str, Interaction], ...] = ()
+    known: tuple[KnownVariable, ...]
+    not_read: tuple[NotRead, ...]
+    undescribed: tuple[Catalogue, ...]
+    elsewhere: tuple[tuple[Catalogue, str, Interaction], ...]
 
     def __bool__(self) -> bool:
         return bool(self.known or self.not_read or self.undescribed)

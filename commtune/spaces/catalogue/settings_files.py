@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from commtune.paths import read_quietly
 from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark
 from commtune.spaces.catalogue.loading import all_prefixes
 
@@ -32,10 +33,7 @@ def read_settings_files(
 
 
 def _read_settings(file: Path, *, of_site: bool) -> list[EnvironmentSetting]:
-    try:
-        lines = file.read_text(errors="replace").split("\n")
-    except OSError:
-        return []
+    lines = read_quietly(file).split("\n")
     parts = [line.rstrip("\r").partition("=") for line in lines if not line.startswith("#")]
     return [EnvironmentSetting(n, v, str(file), of_site) for n, equals, v in parts if equals]
 
@@ -105,11 +103,7 @@ def differing_settings(environment: Mapping[str, str]) -> Iterator[SettingRemark
 
 
 def _module_settings(file: Path) -> Iterator[EnvironmentSetting]:
-    try:
-        lines = file.read_text(errors="replace").splitlines()
-    except OSError:
-        return
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_quietly(file).splitlines(), start=1):
         if found := _LUA.match(line):
             yield EnvironmentSetting(found[2], found[4], f"{file}:{number}", of_site=True)
         elif found := _TCL.match(line):

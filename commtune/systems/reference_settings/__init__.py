@@ -62,11 +62,6 @@ class _Entry(Model):
     fill_in: dict[VariableName, str] = Field(default_factory=dict)
     """Variables whose value only the user knows, with a description of it."""
 
-    @property
-    def fit(self) -> bool:
-        """Whether it may be tried unchanged."""
-        return not self.unfit
-
 
 class ReferenceSettingsFile(Model):
     """The sets of one site or vendor."""
@@ -98,7 +93,7 @@ class ReferenceSettings:
     def is_for(self, system: str, library: str) -> bool:
         """Returns whether it may be tried unchanged on a system, with a library."""
         found = self.entry
-        return found.fit and system in found.systems and library in found.libraries
+        return not found.unfit and system in found.systems and library in found.libraries
 
 
 @cache
@@ -152,7 +147,7 @@ def used_settings(system: str, library: str) -> Mapping[tuple[str, str], bool]:
                 found |= dict.fromkeys(setting.items(), False)
     for one in all_reference_settings().values():
         if system in one.entry.systems and library in one.entry.libraries:
-            by_site = one.entry.fit and one.entry.kind in _BY_THE_SITE
+            by_site = not one.entry.unfit and one.entry.kind in _BY_THE_SITE
             for item in one.settings.items():
                 found[item] = by_site or found.get(item, False)
     return found

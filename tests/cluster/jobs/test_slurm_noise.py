@@ -13,6 +13,7 @@ from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggres
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments, read_traffic
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.rendering import Step
 
 AGGRESSOR = Aggressor(AggressorPattern.INCAST, nodes=3, ranks_per_node=2)
@@ -25,10 +26,8 @@ END = "commtune: this was there to the end"
 def beside(request: JobRequest = REQUEST, aggressor: Aggressor = AGGRESSOR) -> AggressorLaunch:
     return AggressorLaunch(
         aggressor=aggressor,
-        system=None,
         job_request=request,
-        libraries=(),
-        mpi_launcher="mpirun",
+        launch=partial(launch_words, None, mpi_launcher="mpirun"),
         arguments=partial(aggressor_arguments, Path("/bench"), aggressor),
         sign=AGGRESSOR_SIGN,
         read=read_traffic,

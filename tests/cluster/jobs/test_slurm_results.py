@@ -11,9 +11,12 @@ from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.run_results import JobEnd, ResultReader
+from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.slurm.allocation import Srun, read_topology
 from commtune.model import (
     Configuration,
+    JobKind,
+    JobRecord,
     Outcome,
     RunRequest,
     RunResult,
@@ -68,8 +71,11 @@ class Job:
         return [result.outcome for result in self.read(state, ended_at=ended_at)]
 
     def read(self, state: JobState, *, ended_at: float | None = None) -> list[RunResult]:
-        end = JobEnd(state, f"job 7: {state}", ended_at)
-        return self.reader.results(self.folder, self.requests, _LIMIT_S, end)
+        return self.reader.results(self.tracked(), JobEnd(state, f"job 7: {state}", ended_at))
+
+    def tracked(self, nodes: str = "") -> TrackedJob:
+        job = JobRecord("key", JobKind.BLOCK, str(self.folder.path), _T0, 2, nodes=nodes)
+        return TrackedJob(job, tuple(self.requests), _LIMIT_S)
 
 
 @pytest.fixture
@@ -94,11 +100,10 @@ def test_a_block_that_went_well(job: Job) -> None:
 
 def test_where_it_was_when_only_slurm_says_so(job: Job) -> None:
     job.run(None, records=Records(), output=None)
-    end = JobEnd(JobState.NODE_FAILURE, "job 7", None, "n[2-3]")
-    (result,) = job.reader.results(job.folder, job.requests, _LIMIT_S, end)
+    end = JobEnd(JobState.NODE_FAILURE, "job 7")
+    (result,) = job.reader.results(job.tracked("n[2-3]"), end)
     assert (result.nodes, result.distance) == (("n2", "n3"), "different-groups")
-    end = replace(end, nodes="")
-    (result,) = job.reader.results(job.folder, job.requests, _LIMIT_S, end)
+    (result,) = job.reader.results(job.tracked(), end)
     assert (result.nodes, result.distance) == ((), "")
 
 

@@ -96,7 +96,7 @@ def test_an_absent_job_is_not_finished() -> None:
 
 def attempt(number: str, started_at: float | None, nodes: int, elapsed_s: int) -> AccountedJob:
     state = ObservedState(JobState.COMPLETED, started_at=started_at)
-    return AccountedJob(number, state, elapsed_s, nodes, "", None, "j")
+    return AccountedJob(number, state, nodes, "", None, "j", elapsed_s)
 
 
 def test_an_attempt_counts_once_however_often_it_is_seen() -> None:

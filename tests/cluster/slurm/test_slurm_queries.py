@@ -130,7 +130,9 @@ def test_messages(message: str, trouble: SlurmError) -> None:
 
 
 def test_what_may_pass_and_what_does_not() -> None:
-    lasting = {trouble for trouble in SlurmError if not trouble.is_transient}
+    faults = [SlurmFault("m", trouble) for trouble in SlurmError]
+    assert all(fault.hint for fault in faults)
+    lasting = {fault.error for fault in faults if not fault.transient}
     assert lasting == {
         SlurmError.NO_SUCH_JOB,
         SlurmError.NOT_PERMITTED,
@@ -138,10 +140,6 @@ def test_what_may_pass_and_what_does_not() -> None:
         SlurmError.ACCOUNTING_OFF,
         SlurmError.REFUSED,
     }
-    for trouble in SlurmError:
-        fault = SlurmFault("m", trouble)
-        assert fault.hint
-        assert fault.transient == trouble.is_transient
 
 
 def test_settings_of_the_user_are_left_out() -> None:

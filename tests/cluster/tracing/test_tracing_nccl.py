@@ -47,7 +47,7 @@ def traced(name: str, **configuration: str) -> Execution:
 
 def test_the_default_is_read_whole() -> None:
     found = log("default")
-    assert found.origin.version == "2.28.9+cuda13.0"
+    assert found.origin[1] == "2.28.9+cuda13.0"
     assert found.read == {"NCCL_NVLS_ENABLE": "0"}
     assert found.channels == 24
     assert found.transports == ("P2P/CUMEM",)

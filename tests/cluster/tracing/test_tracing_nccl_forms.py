@@ -72,7 +72,7 @@ def traced(tag: str, *lines: str, **configuration: str) -> Execution:
 
 
 def test_a_header_of_each_form_is_read() -> None:
-    said = {tag: (log(tag).origin.library, log(tag).origin.version) for tag in _HEADERS}
+    said = {tag: log(tag).origin for tag in _HEADERS}
     assert said["2.21.5"] == ("NCCL", "2.21.5+cuda12.4")
     assert said["2.23.4"] == ("NCCL", "2.23.4+cuda12.6")
     assert said["rocm-6.2.2"] == ("RCCL", "2.20.5+hip6.2")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from fake_slurm.driver import FakeSlurm
@@ -39,6 +40,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 from commtune.tuner.ports import Records
 
 MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
@@ -163,14 +165,12 @@ class Laboratory:
         """A controller's; of another one, if called again."""
         scheduler = SlurmScheduler(self.fake.environment, keeps_accounts=self.accounts)
         backoff = PollBackoff(jitter=0.0)
-        request = JobRequest(nodes=2, mpi="pmi2")
-        reader = ResultReader(
-            self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY), Srun()
-        )
+        request, records = JobRequest(nodes=2, mpi="pmi2"), self.folder / "runs"
+        reader = ResultReader(self.program, {}, (), records, read_topology(TOPOLOGY), Srun())
         return BlockJobs(
             folder=self.folder / "jobs",
             scripts=Scripts(
-                "test", None, request, self.program, (), {}, "mpiexec", self.folder / "runs"
+                "test", None, request, self.program, (), {}, partial(launch_words, None), records
             ),
             reader=reader,
             tracer=Tracer(self.program, MpiFlavour.MPICH, {}, (), self.folder / "traces"),
