@@ -43,8 +43,8 @@ def test_a_setting_that_shortens_only_the_slowest_operations(commtune: CommandLi
     assert (answer["verdict"], answer["conditions"]["estimand"]) == ("faster", "p95")
     assert point["default_s"] == pytest.approx(3e-3, rel=0.1)
     assert point["gain"]["ratio"] == pytest.approx(2.5, rel=0.1)
-    said = r"medians are longer at 1 B: 0\.8\dx as fast at 1 B \(\d+ pairs, no interval\)"
-    assert re.search(said, answer["note"])
+    slower = r"medians are longer at 1 B: 0\.8\dx as fast at 1 B \(\d+ pairs, no interval\)"
+    assert re.search(slower, answer["note"])
     # What is read from the database is compared in the same way.
     verified = json.loads(commtune.succeed("verify", _PROFILE, "--time", "3s", "--json").out)
     assert (verified["finding"], verified["estimand"]) == ("holds", "p95")
