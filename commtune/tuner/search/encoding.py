@@ -16,7 +16,7 @@ from commtune.spaces.space import Space
 Rows = NDArray[np.intp]
 Matrix = NDArray[np.float64]
 #: A value of a parameter, by the numbers of both.
-Item = tuple[int, int]
+EncodedValue = tuple[int, int]
 
 
 class Encoding:
@@ -24,7 +24,7 @@ class Encoding:
 
     Attributes:
         values: of each parameter, ``None`` (unset) first.
-        items: all values but unset, parameter by parameter.
+        encoded_values: all but unset, parameter by parameter.
         similarity: of each parameter's values, from 0 to 1.
     """
 
@@ -34,7 +34,7 @@ class Encoding:
             (None, *(value for value in parameter.values if value is not None))
             for parameter in space.parameters
         ]
-        self.items = [
+        self.encoded_values = [
             (owner, n) for owner, known in enumerate(self.values) for n in range(1, len(known))
         ]
         self._places = [{value: n for n, value in enumerate(known)} for known in self.values]

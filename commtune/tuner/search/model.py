@@ -16,12 +16,12 @@ import numpy as np
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces.space import Space
 from commtune.tuner.search.covariance import Covariance, Flags, Observed, Posterior
-from commtune.tuner.search.encoding import Encoding, Item, Matrix, Rows
+from commtune.tuner.search.encoding import EncodedValue, Encoding, Matrix, Rows
 from commtune.tuner.search.means import MeanTable
 from commtune.tuner.search.reducing import Reduction
-from commtune.tuner.search.size_effects import find_activity
 from commtune.tuner.search.standings import Speedups, Standing, find_center
 from commtune.tuner.search.trend import find_trend
+from commtune.tuner.search.value_tests import find_active_values
 
 #: Log speedups are clipped from below at the first value: one slow run, or how slow something is,
 #: must not decide what the model expects of similar configurations. With a lower limit, fewer
@@ -68,9 +68,9 @@ class TableModel:
         self._learnt_at = 0
         #: The idle values. Runs that are added from now on and differ only in these count as runs
         #: of one configuration.
-        self.idle: tuple[Item, ...] = ()
+        self.idle: tuple[EncodedValue, ...] = ()
         #: A cache, by idle values: the same are often found idle again.
-        self._reductions: dict[tuple[Item, ...], Reduction] = {}
+        self._reductions: dict[tuple[EncodedValue, ...], Reduction] = {}
         self.forget_all()
 
     def forget_all(self) -> None:
@@ -211,7 +211,7 @@ class TableModel:
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
 
-        Where only the test of single values finds a parameter active (``find_activity``), its
+        Where only the test of single values finds a parameter active (``find_active_values``), its
         values that show nothing are idle.
 
         None are dropped after few configurations, nor where that would leave only the default:
@@ -230,14 +230,14 @@ class TableModel:
         idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
         known = [DEFAULT, *self.fitted]
         runs, means = self._means.look_up(known, (0, np.zeros(len(self.sizes))))
-        activity = find_activity(self.encoding.rows(known), means, runs)
-        if active := {owner for owner, _ in activity.active}.intersection(idle):
+        tested = find_active_values(self.encoding.rows(known), means, runs)
+        if active := {owner for owner, _ in tested.active}.intersection(idle):
             idle = self._covariance.find_idle(observed, sorted(active), is_last_test=is_last_test)
-        items = self.encoding.items
+        items = self.encoding.encoded_values
         whole = [item for n in idle for item in items if item[0] == n]
-        self.idle = (*whole, *(item for item in activity.idle if item[0] in active))
+        self.idle = (*whole, *(item for item in tested.idle if item[0] in active))
         if all(self.drop_idle(configuration).is_default for configuration in self.fitted):
-            rest = (item for item in items if item != activity.likeliest)
+            rest = (item for item in items if item != tested.likeliest)
             self.idle = tuple(rest) if is_last_test else ()
 
     def find_possibly_best(self) -> dict[Configuration, Flags]:

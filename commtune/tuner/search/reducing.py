@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from commtune.model import Configuration
-from commtune.tuner.search.encoding import Encoding, Item
+from commtune.tuner.search.encoding import EncodedValue, Encoding
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _Step:
 class Reduction:
     """Configurations without some idle values, cached."""
 
-    def __init__(self, encoding: Encoding, idle: Iterable[Item]) -> None:
+    def __init__(self, encoding: Encoding, idle: Iterable[EncodedValue]) -> None:
         self._encoding = encoding
         self._idle: dict[int, list[int]] = {}
         for owner, value in idle:

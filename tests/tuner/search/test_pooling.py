@@ -39,7 +39,7 @@ def search(seed: int, beside: float, size: int = 2**17) -> Runs:
 def find(runs: Runs) -> dict[str, str]:
     """What is found beside BEST, as if all else were idle."""
     model = TableModel(SPACE, SIZES)
-    model.idle = tuple(item for item in model.encoding.items if NAMES[item[0]] != "BEST")
+    model.idle = tuple(item for item in model.encoding.encoded_values if NAMES[item[0]] != "BEST")
     for configuration, speedups in runs:
         model.add([(configuration, speedups)])
     return find_interacting_values(model, model.remove_trend(runs))

@@ -33,7 +33,7 @@ def test_each_idle_parameter_is_unset_unless_another_needs_it(name: str) -> None
     names = [parameter.name for parameter in space.parameters]
     for _ in range(4):
         idle = rng.sample(names, len(names) // 2)
-        items = (item for item in encoding.items if names[item[0]] in idle)
+        items = (item for item in encoding.encoded_values if names[item[0]] in idle)
         reduction = Reduction(encoding, sorted(items, key=lambda item: idle.index(names[item[0]])))
         for configuration in (space.sample(rng) for _ in range(150)):
             found = reduction.reduce(configuration)

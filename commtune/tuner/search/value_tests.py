@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from commtune.tuner.search.encoding import Item, Matrix, Rows
+from commtune.tuner.search.encoding import EncodedValue, Matrix, Rows
 
 #: The family-wise error rate: the probability to find any active value where none is, were runs
 #: independent and normal. Bonferroni's correction is over values.
@@ -24,8 +24,8 @@ _LEAST_WEIGHT = 2.5
 
 
 @dataclass(frozen=True)
-class Activity:
-    """What values do.
+class ValueTests:
+    """What the tests of values found.
 
     Attributes:
         active: values that change times beyond doubt.
@@ -33,12 +33,12 @@ class Activity:
         likeliest: the value with the least p-value.
     """
 
-    active: tuple[Item, ...] = ()
-    idle: tuple[Item, ...] = ()
-    likeliest: Item = (0, 1)
+    active: tuple[EncodedValue, ...] = ()
+    idle: tuple[EncodedValue, ...] = ()
+    likeliest: EncodedValue = (0, 1)
 
 
-def find_activity(rows: Rows, means: Matrix, runs: Matrix) -> Activity:
+def find_active_values(rows: Rows, means: Matrix, runs: Matrix) -> ValueTests:
     """Finds values that change times beyond doubt, by forward selection.
 
     Args:
@@ -47,7 +47,7 @@ def find_activity(rows: Rows, means: Matrix, runs: Matrix) -> Activity:
     """
     items = [(n, value) for n in range(rows.shape[1]) for value in np.unique(rows[:, n]) if value]
     if not items:
-        return Activity()
+        return ValueTests()
     weights = np.sqrt(runs)
     columns = weights * np.array([rows[:, n] == value for n, value in items]).T
     found: list[int] = []
@@ -62,7 +62,7 @@ def find_activity(rows: Rows, means: Matrix, runs: Matrix) -> Activity:
     active = tuple(items[n] for n in found)
     owners = {owner for owner, _ in active}
     idle = np.flatnonzero((chances > _SHOWS_NOTHING) & (chances < 1.0)).tolist()
-    return Activity(active, tuple(items[n] for n in idle if items[n][0] in owners), likeliest)
+    return ValueTests(active, tuple(items[n] for n in idle if items[n][0] in owners), likeliest)
 
 
 def _compute_p_values(columns: Matrix, means: Matrix, kept: Matrix) -> NDArray[np.float64]:

@@ -8,8 +8,8 @@ from made_up_spaces import made_up_space
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.search.encoding import Encoding
 from commtune.tuner.search.model import TableModel
-from commtune.tuner.search.size_effects import find_activity
 from commtune.tuner.search.standings import Speedups
+from commtune.tuner.search.value_tests import find_active_values
 
 SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 SPACE = made_up_space(
@@ -54,7 +54,7 @@ def test_what_no_size_shows_by_itself_is_shown_beside_the_others() -> None:
         # A launch has bad luck at all sizes, ten times as much as each size has of its own.
         noise = rng.standard_normal((44, 1)) * NOISE + 0.1 * NOISE * rng.standard_normal((44, 8))
         means = 0.05 * has[:, None] + noise
-        found += (3, 2) in find_activity(encoding.rows(drawn), means, np.ones((44, 1))).active
+        found += (3, 2) in find_active_values(encoding.rows(drawn), means, np.ones((44, 1))).active
     # At the quietest size, it is 3.6 standard errors: too few for 24 values at eight sizes.
     assert found == 10
 
@@ -96,6 +96,6 @@ def test_what_does_nothing_is_rarely_shown() -> None:
     for seed in range(200):
         configurations, speedups = zip(*measure(seed, gain=0.0)[8:], strict=True)
         rows, means = encoding.rows(configurations), np.array(speedups)
-        shown += bool(find_activity(rows, means, np.ones((len(rows), 1))).active)
+        shown += bool(find_active_values(rows, means, np.ones((len(rows), 1))).active)
     # By its error rate, 0.2; more than 3 in one of 17,000 such tests.
     assert shown <= 3
