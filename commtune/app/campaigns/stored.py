@@ -42,14 +42,10 @@ _PENDING = ("PENDING", "H", "Q", "T", "W")
 _NO_REASON = ("", "None", "(null)")
 
 
-def list_campaigns(db: str | None, since: float | None = None) -> list[CampaignSummary]:
-    """Returns all campaigns, newest first, with their jobs as stored; none without a database.
-
-    Args:
-        since: as for ``list_summaries``.
-    """
+def list_campaigns(db: str | None) -> list[CampaignSummary]:
+    """Returns all campaigns, newest first, with their jobs as stored; none without a database."""
     try:
-        return list_summaries(db, since=since)
+        return list_summaries(db)
     except NoAnswer:
         return []
 

@@ -69,16 +69,10 @@ WHERE {{wanted}} AND p.verdict = 'faster' AND NOT {IS_WITHDRAWN} ORDER BY p.byte
 """
 
 
-def list_summaries(
-    db: str | None, campaign_id: int | None = None, since: float | None = None
-) -> list[CampaignSummary]:
-    """Returns the summaries of all campaigns, newest first, or of a single one.
-
-    Args:
-        since: seconds since 1970, from which on runs count; ``None`` for all runs.
-    """
+def list_summaries(db: str | None, campaign_id: int | None = None) -> list[CampaignSummary]:
+    """Returns the summaries of all campaigns, newest first, or of a single one."""
     with open_for_reading(db) as rows:
-        totals, best = _run_totals(rows, campaign_id, since), _best_gains(rows, campaign_id)
+        totals, best = _run_totals(rows, campaign_id), _best_gains(rows, campaign_id)
         notes, jobs = _list_notes(rows, campaign_id), _open_jobs(rows, campaign_id)
         held = living_holders(rows("SELECT * FROM locks", {}))
         trials, profiles, node_hours = (
@@ -115,19 +109,15 @@ def _read(
     return rows(statement.format(wanted=f"{column} = :campaign"), {"campaign": campaign_id})
 
 
-def _run_totals(
-    rows: Rows, campaign_id: int | None, since: float | None
-) -> Mapping[int, dict[str, Any]]:
+def _run_totals(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, Any]]:
     """Returns outcomes, open runs, wall time (seconds) and last start of runs, by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(
         lambda: {"outcomes": {}, "open_runs": 0, "wall_s": 0.0, "last_run": None}
     )
-    later = "" if since is None else f" started_at >= {since} AND"
-    asked = _RUNS.replace("WHERE", f"WHERE{later}")
-    stored = _read(rows, asked, "campaign_id", campaign_id)
+    stored = _read(rows, _RUNS, "campaign_id", campaign_id)
     if any(row["is_damaged"] for row in stored):
         read_rows(_read(rows, _DAMAGED_RUNS, "campaign_id", campaign_id), "runs")  # reports them
-        sound = asked.replace("WHERE", f"WHERE {_ARE_NUMBERS} AND")
+        sound = _RUNS.replace("WHERE", f"WHERE {_ARE_NUMBERS} AND")
         stored = _read(rows, sound, "campaign_id", campaign_id)
     for row in read_rows(stored, "runs"):
         total = found[row["campaign_id"]]
