@@ -25,6 +25,13 @@ INCONCLUSIVE = "inconclusive"
 _MORE_THAN_ALL = 1.05
 #: More runs than these are no advice: drift and load change in the meantime.
 _MOST_RUNS = 10_000
+#: Conditions on what a profile rests on (``Strength``): their parameters and options, in words.
+LEAST_STRENGTH = {
+    "min_pairs": "with so many pairs at each size, at least",
+    "min_days": "confirmed or verified on so many days, at least",
+    "min_sessions": "confirmed or verified in so many sessions, at least",
+    "min_nodes": "confirmed or verified on so many nodes, at least",
+}
 
 
 def format_simultaneous(level: float | None, each: float = 0.0) -> str:

@@ -7,10 +7,11 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -21,6 +22,9 @@ from commtune.errors import CampaignError, InvalidKey, InvalidValue, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
 from commtune.model.operations import find_operation
+from commtune.wording import LEAST_STRENGTH
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 def _without_token(db: str | None) -> str | None:
@@ -38,18 +42,6 @@ DbOption = Annotated[
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="don't ask")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
-MinPairsOption = Annotated[
-    int | None, typer.Option(min=1, help="with so many pairs at each size, at least")
-]
-MinDaysOption = Annotated[
-    int | None, typer.Option(min=1, help="confirmed or verified on so many days, at least")
-]
-MinSessionsOption = Annotated[
-    int | None, typer.Option(min=1, help="confirmed or verified in so many sessions, at least")
-]
-MinNodesOption = Annotated[
-    int | None, typer.Option(min=1, help="confirmed or verified on so many nodes, at least")
-]
 BackendOption = Annotated[
     str | None,
     typer.Option(
@@ -93,6 +85,23 @@ _FLAGS = {
 
 #: Keys of a campaign file that have no flag.
 _WITHOUT_FLAG = ("campaign", "workload", "budget", "timing")
+
+
+def takes_least_strength(command: _Command) -> _Command:
+    """Declares ``--min-pairs`` and its like, which the command takes as ``**least``."""
+    declared = signature(command, eval_str=True)
+    *own, _ = declared.parameters.values()
+    options = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[int | None, typer.Option(min=1, help=help)],
+        )
+        for name, help in LEAST_STRENGTH.items()
+    ]
+    vars(command)["__signature__"] = declared.replace(parameters=[*own, *options])
+    return command
 
 
 def called_as() -> str:

@@ -11,6 +11,7 @@ from commtune.documents.nearest import quote_value, require_known, suggest_neare
 from commtune.documents.quantities import parse_bytes
 from commtune.errors import InvalidValue, UserError
 from commtune.model import Backend, Operation, Outcome, Phase
+from commtune.wording import LEAST_STRENGTH
 
 #: The longest value, in characters: longer than any stored name.
 _LONGEST = 300
@@ -97,12 +98,7 @@ CAMPAIGN = text_parameter("campaign", "only from this campaign")
 _RANKS = _number_parameter("ranks", "measured with this many ranks", 1)
 _NODES = _number_parameter("nodes", "measured on this many nodes", 1)
 #: The conditions of ``find_profiles``, beside the campaign.
-LEAST = (
-    _number_parameter("min_pairs", "with so many pairs at each size, at least", 1),
-    _number_parameter("min_days", "confirmed or verified on so many days, at least", 1),
-    _number_parameter("min_sessions", "confirmed or verified in so many sessions, at least", 1),
-    _number_parameter("min_nodes", "confirmed or verified on so many nodes, at least", 1),
-)
+LEAST = tuple(_number_parameter(name, help, 1) for name, help in LEAST_STRENGTH.items())
 #: The conditions of ``find_candidates``.
 FILTERS = (
     _RANKS,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from commtune.app.profiles.rule_files import CampaignRules, prepare_rules, rule_format_of
 from commtune.app.profiles.site_files import install_files, is_installed
-from commtune.app.profiles.use import export_profile
+from commtune.app.profiles.use import export_profile, require_strength
 from commtune.app.setup.installation import build_tuner
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.errors import ExportRefused, MissingComponent, NoAnswer
@@ -46,12 +46,14 @@ def install_campaign(
     mpi: str | None = None,
     allow_unguarded: bool = False,
     accept_likely: bool = False,
+    **least: int | None,
 ) -> Installation:
     """Installs a module for each profile of a campaign, and for its rules by size, if possible.
 
     Args:
         folder: the folder of the site, whose parent must exist.
         mpi: the library, for formats of rules that copy parts of it; the campaign's by default.
+        least: as for ``require_strength``.
 
     Raises:
         NoAnswer: the campaign has no profiles.
@@ -65,6 +67,7 @@ def install_campaign(
     for name, number in _profiles(campaign, db).items():
         try:
             answer = load_profile(db, number)
+            require_strength([answer], db, **least)
             made = {form: export_profile(answer, form, None, **asked) for form in MODULE_FILES}
         except ExportRefused as error:
             refused[name] = error.message
@@ -75,6 +78,7 @@ def install_campaign(
         rules = prepare_rules(
             campaign, rule_format_of(campaign, db), db=db, mpi=mpi, accept_likely=accept_likely
         )
+        require_strength(rules.answers, db, **least)
         files |= _rule_files(rules, folder, allow_unguarded=allow_unguarded)
         modules.append(_module_name(campaign, "rules"))
     except (ExportRefused, MissingComponent) as error:

@@ -9,8 +9,13 @@ import typer
 from commtune import formatting as text
 from commtune import wording
 from commtune.app.campaigns import stored
-from commtune.commands import options as flags
-from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed
+from commtune.commands.options import (
+    DbOption,
+    YesOption,
+    called_as,
+    is_confirmed,
+    takes_least_strength,
+)
 from commtune.errors import DatabaseFault, UserError
 from commtune.model import Verdict, Workload
 from commtune.tuner.outcome.displayed_points import displayed_points
@@ -89,19 +94,15 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
     return "\n".join(lines) + (f"\n\n{table}" if rows else "")
 
 
+@takes_least_strength
 def profiles_command(
     campaign: Annotated[str | None, typer.Argument(help="only those of this campaign")] = None,
-    min_pairs: flags.MinPairsOption = None,
-    min_days: flags.MinDaysOption = None,
-    min_sessions: flags.MinSessionsOption = None,
-    min_nodes: flags.MinNodesOption = None,
     db: DbOption = None,
+    **least: int | None,
 ) -> None:
     """List stored profiles, newest first."""
-    strength = {"min_pairs": min_pairs, "min_days": min_days}
-    strength |= {"min_sessions": min_sessions, "min_nodes": min_nodes}
-    found = stored.find_profiles(db, campaign, **strength)
-    none = "no such profiles" if any(strength.values()) else "no profiles yet"
+    found = stored.find_profiles(db, campaign, **least)
+    none = "no such profiles" if any(least.values()) else "no profiles yet"
     print(_list_profiles(found) if found else f"{none}; commtune tune makes them")
 
 

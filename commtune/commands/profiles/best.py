@@ -27,15 +27,12 @@ from commtune.app.profiles.explained import (
 from commtune.commands.options import (
     DbOption,
     JsonOption,
-    MinDaysOption,
-    MinNodesOption,
-    MinPairsOption,
-    MinSessionsOption,
     bytes_flag,
     called_as,
     database_flag,
     operation_flag,
     print_json,
+    takes_least_strength,
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.errors import NoAnswer
@@ -59,6 +56,7 @@ from commtune.wording import (
 _OTHERS, _LONGEST = 5, 100
 
 
+@takes_least_strength
 def best_command(
     op: Annotated[str, typer.Option("--op", help="operation: allreduce, broadcast, ...")],
     bytes_: Annotated[
@@ -71,22 +69,18 @@ def best_command(
     ] = None,
     backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
     campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
-    min_pairs: MinPairsOption = None,
-    min_days: MinDaysOption = None,
-    min_sessions: MinSessionsOption = None,
-    min_nodes: MinNodesOption = None,
     accept: Annotated[
         Literal["proven", "likely"], typer.Option(help="'likely': also a speedup not proven")
     ] = "proven",
     db: DbOption = None,
     json_output: JsonOption = False,
+    **least: int | None,
 ) -> None:
     """Show the best confirmed configuration for an operation and a message size."""
     operation = operation_flag(op)
     filters = {
-        "nodes": nodes, "ranks": ranks, "system": system, "backend": backend, "campaign": campaign,
-        "min_pairs": min_pairs, "min_days": min_days, "min_sessions": min_sessions,
-        "min_nodes": min_nodes,
+        "nodes": nodes, "ranks": ranks, "system": system, "backend": backend,
+        "campaign": campaign, **least,
     }  # fmt: skip
     try:
         if bytes_ is None:

@@ -8,13 +8,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from commtune.commands.options import DbOption
+from commtune.commands.options import DbOption, takes_least_strength
 
 _Folder = Annotated[
     Path, typer.Option("--system-wide", metavar="DIR", help="folder that all users can read")
 ]
 
 
+@takes_least_strength
 def install_command(
     campaign: Annotated[str, typer.Argument(help="whose profiles and rules")],
     folder: _Folder,
@@ -27,13 +28,14 @@ def install_command(
     ] = "proven",
     mpi: Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")] = None,
     db: DbOption = None,
+    **least: int | None,
 ) -> None:
     """Install module files and files of rules of a campaign for all users of a site."""
     from commtune.app.profiles.site_installation import install_campaign
 
     done = install_campaign(
         campaign, folder, db=db, mpi=mpi, allow_unguarded=allow_unguarded,
-        accept_likely=accept == "likely",
+        accept_likely=accept == "likely", **least,
     )  # fmt: skip
     for name, why in done.refused.items():
         print(f"left out: {name}: {why}")

@@ -12,16 +12,11 @@ import typer
 from commtune import process
 from commtune.app.campaigns import stored
 from commtune.app.profiles.use import apply_profile, export_profile, require_strength
-from commtune.commands.options import (
-    DbOption,
-    MinDaysOption,
-    MinNodesOption,
-    MinPairsOption,
-    MinSessionsOption,
-)
+from commtune.commands.options import DbOption, takes_least_strength
 from commtune.export.rules import RULE_FORMATS
 
 
+@takes_least_strength
 def export_command(
     profile: Annotated[
         str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number; for rules: CAMPAIGN")
@@ -51,15 +46,10 @@ def export_command(
     library_rules: Annotated[
         Path | None, typer.Option(help="rccl-tuner: RCCL's own table, whose rows are copied")
     ] = None,
-    min_pairs: MinPairsOption = None,
-    min_days: MinDaysOption = None,
-    min_sessions: MinSessionsOption = None,
-    min_nodes: MinNodesOption = None,
     db: DbOption = None,
+    **least: int | None,
 ) -> None:
     """Write a profile, or a campaign's rules by size, as a file to load."""
-    least = {"min_pairs": min_pairs, "min_days": min_days}
-    least |= {"min_sessions": min_sessions, "min_nodes": min_nodes}
     if format_ in RULE_FORMATS:
         from commtune.app.profiles.rule_files import prepare_rules, write_rules
 

@@ -35,6 +35,7 @@ from commtune.app.profiles.rule_verification import (
 )
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.setup.installation import build_tuner
+from commtune.commands.profiles.install import install_command
 from commtune.commands.profiles.use import export_command
 from commtune.db.queries.profiles import find_profiles
 from commtune.errors import ExportRefused, UserError
@@ -43,6 +44,7 @@ from commtune.model import (
     Execution,
     MpiInstallation,
     Operation,
+    Phase,
     RunRequest,
     VerificationVerdict,
 )
@@ -81,6 +83,28 @@ def test_rules_by_profiles_that_rest_on_too_little_are_refused(
     with pytest.raises(ExportRefused, match="rests on less than --min-days 2"):
         export_command("one", "nccl-tuner", min_days=2, db=url)
     assert capsys.readouterr().out == ""
+
+
+def test_what_rests_on_too_little_is_not_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, folder = store_nccl_campaign(tmp_path, SMALL, SMALL, LARGE), tmp_path / "site"
+    with pytest.raises(ExportRefused, match=r"allreduce-8: .* rests on less than --min-days 1"):
+        install_command("one", folder, allow_unguarded=True, min_days=1, db=url)
+    with opened_store(url) as store:
+        store.add_trial(1, 1, Configuration(SMALL), "user")
+        given.add_run(store, 1, given.request("today", phase=Phase.VERIFY, block=5))
+        held = given.verification(
+            profile="allreduce-8", configuration=Configuration(SMALL), first_block=5, last_block=5
+        )
+        store.add_verification(1, held)
+    install_command("one", folder, allow_unguarded=True, min_days=1, db=url)
+    said = capsys.readouterr().out
+    assert "left out: allreduce-1024: profile allreduce-1024 rests on less than" in said
+    assert "left out: rules: profile allreduce-" in said
+    assert [*folder.glob("modulefiles/*/*.lua")] == [
+        folder / "modulefiles/commtune-one/allreduce-8.lua"
+    ]
 
 
 @pytest.mark.parametrize("other", [SMALL, {}, {**SMALL, "NCCL_SOCKET_NTHREADS": "8"}])
