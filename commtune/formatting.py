@@ -13,6 +13,8 @@ from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Estimand, Interv
 _LITTLE = 64
 #: What is smaller, or larger than its inverse, has no steps to round to.
 _LEAST_ROUNDED = 1e-300
+#: More runs than these are no advice: drift and load change in the meantime.
+_MOST_RUNS = 10_000
 
 
 def each_by_itself(level: float | None) -> str:
@@ -160,6 +162,17 @@ def describe_speedup(
     """Formats a speedup with its size (bytes) and, if it is of one, the machine state."""
     state = "" if speed == "all" else f" ({speed} machine state)"
     return f"{format_speedup(speedup, fewest)} at {format_size(size)}{state}"
+
+
+def describe_deciding_runs(runs: float, told: str = "") -> str:
+    """Words what would decide something inconclusive; no number of runs that nobody waits for.
+
+    Args:
+        told: what to run; by default, so many more runs.
+    """
+    if runs > _MOST_RUNS:
+        return "more runs on this machine will not decide it; a quieter machine may"
+    return f"{told or f'about {math.ceil(runs):,} more runs'} would decide it"
 
 
 def describe_aggressor(aggressor: Aggressor) -> str:

@@ -23,8 +23,6 @@ INCONCLUSIVE = "inconclusive"
 #: From this share on, a smaller configuration keeps more than the whole gain. That occurs if
 #: ablation tried other values.
 _MORE_THAN_ALL = 1.05
-#: More runs than these are no advice: drift and load change in the meantime.
-_MOST_RUNS = 10_000
 #: Conditions on what a profile rests on (``Strength``): their parameters and options, in words.
 LEAST_STRENGTH = {
     "min_pairs": "with so many pairs at each size, at least",
@@ -175,11 +173,8 @@ def describe_dropped(ablation: Ablation, used: Collection[str] = ()) -> str:
 
 
 def describe_further_runs(more: FurtherRuns) -> str:
-    """Words what would decide an inconclusive size; no number of runs that nobody waits for."""
-    told = (
-        f"a further confirmation of about {more.runs:,} runs "
-        f"({text.format_wall_time(more.seconds)}) would decide it"
-    )
-    if more.runs > _MOST_RUNS:
-        told = "more runs on this machine will not decide it; a quieter machine may"
+    """Words what would decide an inconclusive size."""
+    time = text.format_wall_time(more.seconds)
+    confirmation = f"a further confirmation of about {more.runs:,} runs ({time})"
+    told = text.describe_deciding_runs(more.runs, confirmation)
     return ": ".join(filter(None, [more.why, told]))

@@ -176,9 +176,9 @@ def _more(found: verification.Verification) -> str:
     total_s = 2 * (found.blocks + found.more) * found.run_s
     # Whole tens of seconds, upwards: that is what people type.
     tens = 10 * (int(total_s) // 10 + 1)
-    return (
-        f"{wording.INCONCLUSIVE}: about {2 * found.more} more runs would decide it: --time {tens}s"
-    )
+    runs = 2 * found.more
+    more = text.describe_deciding_runs(runs, f"about {runs:,} more runs (--time {tens}s)")
+    return f"{wording.INCONCLUSIVE}: {more}"
 
 
 def _verification_data(result: verification.VerificationResult, where: str) -> dict[str, Any]:

@@ -329,5 +329,4 @@ def _is_likely(estimate: Estimate, minimum_gain: float) -> bool:
 def _describe_point(point: PointEvidence, runs: float) -> str:
     gain = point.gain
     what = formatting.describe_speedup(gain, point.bytes)
-    tell = f"about {math.ceil(runs)} more runs would tell" if math.isfinite(runs) else "too close"
-    return f"{what} ({tell})"
+    return f"{what} ({formatting.describe_deciding_runs(runs)})"

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import replace
 
+import pytest
 from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unknown
 
@@ -32,11 +33,18 @@ def test_a_likely_gain_is_told_with_its_interval_and_what_would_tell() -> None:
     said = _describe_likely_gains(SIZES, plan(), found(LIKELY, 0.06))
     expected = (
         r"likely, not proven: 0\.97x to 1\.48x \(1\.20x, 12 pairs\) at 8 B "
-        r"\(about (\d+) more runs would tell\) by V=a$"
+        r"\(about (\d+) more runs would decide it\) by V=a$"
     )
     told = re.match(expected, said)
     assert told, said
     assert 12 < int(told[1]) < 200
+
+
+@pytest.mark.parametrize("ratio", [1.0333, 1.03])  # some 30,000 runs; no number of them
+def test_no_number_of_runs_is_told_that_nobody_waits_for(ratio: float) -> None:
+    near = point(SIZES[0], ratio, 0.99, 1.07, pairs=12)
+    said = _describe_likely_gains(SIZES, plan(), found(near, 0.005))
+    assert "(more runs on this machine will not decide it; a quieter machine may) by V=a" in said
 
 
 def test_noise_is_not_likely() -> None:
