@@ -143,13 +143,11 @@ def _check_known(
 
 def _explain_absence(entry: loading.KnownVariable, version: str) -> str:
     """Returns why a version doesn't have a variable; empty if it does or that is unknown."""
-    title, variable = entry.catalogue.title, entry.variable
-    if loading.is_of_vendor(entry.catalogue, variable, version):
-        return ""
-    if variable.since is not None and loading.is_before_version(version, variable.since):
-        return f"it came with {title} {variable.since}, and {version} is here"
-    if variable.until is not None and loading.is_after_version(version, variable.until):
-        return f"{title} {variable.until} was the last to have it, and {version} is here"
+    title, here = entry.catalogue.title, loading.KnownVersion(entry.catalogue, version)
+    if since := here.find_later_since(entry.name):
+        return f"it came with {title} {since}, and {version} is here"
+    if until := here.find_earlier_until(entry.name):
+        return f"{title} {until} was the last to have it, and {version} is here"
     return ""
 
 

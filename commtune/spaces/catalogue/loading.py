@@ -238,7 +238,7 @@ def is_after_version(version: str, bound: str) -> bool:
     return _as_numbers(version)[: len(wanted)] > wanted
 
 
-def is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:
+def _is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:
     """Whether a version with a variable must be a vendor's, with different version numbers.
 
     A vendor may ship a part of a library before a release has it: HPE's libfabric 1.15 has the
@@ -269,15 +269,24 @@ class KnownVersion:
 
     def lacks_name(self, name: str) -> str:
         """Returns why the version doesn't read a variable; empty if it does."""
-        variable = self._described(name)
-        if variable is None:
-            return ""
-        if variable.since is not None and is_before_version(self._version, variable.since):
-            return f"since {variable.since}"
-        if variable.until is not None and is_after_version(self._version, variable.until):
-            instead = f", now {', '.join(variable.replaced_by)}" if variable.replaced_by else ""
-            return f"until {variable.until}{instead}"
+        if since := self.find_later_since(name):
+            return f"since {since}"
+        if until := self.find_earlier_until(name):
+            now = ", ".join(self._catalogue.variables[name].replaced_by)
+            return f"until {until}, now {now}" if now else f"until {until}"
         return ""
+
+    def find_later_since(self, name: str) -> str:
+        """Returns the later version that a variable came with; empty if there is none."""
+        variable = self._described(name)
+        since = variable and variable.since
+        return since if since and is_before_version(self._version, since) else ""
+
+    def find_earlier_until(self, name: str) -> str:
+        """Returns the earlier version that was the last with a variable; empty if none was."""
+        variable = self._described(name)
+        until = variable and variable.until
+        return until if until and is_after_version(self._version, until) else ""
 
     def lacks_setting(self, name: str, value: str) -> str:
         """Returns why the version doesn't accept a value of a variable; empty if it does."""
@@ -295,5 +304,5 @@ class KnownVersion:
             return variable
         newest = self._catalogue.parts[variable.part].newest
         has_own_versions = newest is not None and newest != self._catalogue.checked.newest
-        is_vendors = is_of_vendor(self._catalogue, variable, self._version)
+        is_vendors = _is_of_vendor(self._catalogue, variable, self._version)
         return None if has_own_versions or is_vendors else variable

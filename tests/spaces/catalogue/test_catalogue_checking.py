@@ -7,10 +7,11 @@ import pytest
 from commtune.spaces.catalogue.checking import (
     EnvironmentSetting,
     SettingRemark,
+    _explain_absence,
     _is_misspelling,
     check_settings,
 )
-from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
+from commtune.spaces.catalogue.loading import KnownVariable, list_libraries, load_catalogue
 
 NEWEST = {"nccl": "2.30.7", "openmpi": "5.0.11"}
 
@@ -84,6 +85,14 @@ def test_a_variable_is_held_against_the_version_that_is_here() -> None:
     assert "it came with libfabric 2.3, and 2.2.0 is here" in later.what
     (smsc,) = said("OMPI_MCA_smsc=cma", openmpi="4.1.6")
     assert "it came with Open MPI 5.0" in smsc.what
+
+
+def test_a_part_with_versions_of_its_own_is_not_held_against_the_library_s() -> None:
+    rccl, name = load_catalogue("rccl"), "HSA_XNACK"
+    assert rccl.variables[name].part == "rocm-runtime"
+    variable = rccl.variables[name].model_copy(update={"since": "6.4"})
+    changed = rccl.model_copy(update={"variables": {**rccl.variables, name: variable}})
+    assert _explain_absence(KnownVariable(changed, name, variable), "2.21.5") == ""
 
 
 def test_which_library_is_here_decides_what_a_name_means() -> None:
