@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from pathlib import Path
 
 from commtune.campaign.workload import DEFAULT_SIZES, WorkloadPart, check_emulated
 from commtune.documents.files import read_file, resolve_path
 from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import decimal_number, whole_number
 from commtune.errors import CampaignError, InvalidKey, UserError, WriteKey, os_reason
 from commtune.formatting import list_first
 from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters, Workload
@@ -294,15 +294,14 @@ def _read_matrix(file: Path, ranks: int) -> Matrix:
 
 def _flow(words: list[str], file: Path, line: int, ranks: int) -> Flow:
     hint = "write three numbers from 0: sender, receiver, bytes"
-    try:
-        start, end, amount = int(words[0]), int(words[1]), float(words[2])
-        is_sound = len(words) == 3 and min(start, end, amount) >= 0 and math.isfinite(amount)
-    except (ValueError, IndexError):
-        is_sound, start, end, amount = False, 0, 0, 0.0
-    if not is_sound:
+    read = (whole_number, whole_number, decimal_number)
+    found = [one(word) for one, word in zip(read, words, strict=False)]
+    numbers = [number for number in found if number is not None and number >= 0]
+    if not len(words) == len(numbers) == 3:
         raise CampaignError(
             f"{quote_value(' '.join(words))} is not a message", file=file, line=line, hint=hint
         )
+    start, end, amount = int(numbers[0]), int(numbers[1]), float(numbers[2])
     if max(start, end) >= ranks:
         raise CampaignError(
             f"rank {max(start, end)} is named, and there are {ranks} ranks", file=file, line=line,

@@ -24,6 +24,7 @@ from commtune.campaign.value_types import (
 from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.exact_values import exact_text
 from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import decimal_number
 from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidValue
 from commtune.formatting import format_wall_time
@@ -32,13 +33,10 @@ from commtune.spaces.schema import CustomizationDocument, Model, Text, Truth, Ve
 
 
 def _amount(written: Any) -> float:
-    try:
-        number = float(exact_text(written))
-    except ValueError as e:
-        raise InvalidValue(
-            f"{quote_value(written)} is not a number", hint="write it in digits"
-        ) from e
-    if not 0 < number < float("inf"):
+    number = decimal_number(exact_text(written))
+    if number is None:
+        raise InvalidValue(f"{quote_value(written)} is not a number", hint="write it in digits")
+    if number <= 0:
         raise InvalidValue(
             f"{quote_value(written)} is out of range", hint="write a number above 0"
         )

@@ -14,6 +14,7 @@ from commtune.errors import InvalidValue
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
+_FRACTION = re.compile(r"-?([0-9]{1,20}\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?")
 _NUMBER_AND_UNIT = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\Z")
 #: Other units, which are not accepted, with the units that a hint suggests.
 _LOOSE_TIMES = {
@@ -35,6 +36,11 @@ def read_truth(word: str) -> bool | None:
 def whole_number(text: str) -> int | None:
     """Returns the integer of up to 20 decimal digits that a text is; ``None`` otherwise."""
     return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def decimal_number(text: str) -> float | None:
+    """Returns the finite number that a text is in decimal digits; ``None`` otherwise."""
+    return float(text) if _FRACTION.fullmatch(text) else None
 
 
 def list_multiples(low: int, high: int, factor: int) -> list[int]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from commtune.documents.nearest import quote_value, require_known, suggest_nearest
-from commtune.documents.quantities import parse_bytes
+from commtune.documents.quantities import parse_bytes, whole_number
 from commtune.errors import InvalidValue, UserError
 from commtune.model import Backend, Operation, Outcome, Phase
 from commtune.wording import LEAST_STRENGTH
@@ -47,13 +47,13 @@ def _number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> P
     """Returns a parameter that is an integer from ``low`` to ``high``."""
 
     def read(written: str) -> int:
-        digits = written.isascii() and written.isdigit() and len(written) < 20
-        if not digits or not low <= int(written) <= high:
+        number = whole_number(written)
+        if number is None or not low <= number <= high:
             raise UserError(
                 f"{name}: {quote_value(written)} is not a number from {low} to {high}",
                 hint=f"{name}={low}",
             )
-        return int(written)
+        return number
 
     return Parameter(name, help, read, schema={"type": "integer", "minimum": low, "maximum": high})
 

@@ -373,6 +373,10 @@ REFUSED = {
         "budget: {node_hours: 0}\n", "night.yaml:4: budget.node_hours: '0' is out of range",
         "write a number above 0",
     ),
+    "node-hours with an underscore": (
+        "budget: {node_hours: 1_0}\n", "night.yaml:4: budget.node_hours: '1_0' is not a number",
+        "write it in digits",
+    ),
 }  # fmt: skip
 
 

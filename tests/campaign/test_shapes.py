@@ -226,6 +226,8 @@ def test_a_matrix_belongs_to_the_question_by_its_messages(tmp_path: Path) -> Non
         ("0 1 8 9\n", ":1", "is not a message", "three numbers"),
         ("# nothing\n0 -1 8\n", ":2", "is not a message", "three numbers"),
         ("0 1 inf\n", ":1", "is not a message", "three numbers"),
+        ("0 1_0 8\n", ":1", "is not a message", "three numbers"),
+        ("0 1 8_000\n", ":1", "is not a message", "three numbers"),
         ("0 1 eight\n", ":1", "is not a message", "three numbers"),
         ("# nothing\n0 1 0\n", "", "nobody sends anything", "FROM TO BYTES"),
     ],

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from commtune.documents.quantities import decimal_number
 from commtune.errors import DatabaseFault, NoAnswer, UserError
 from commtune.private_files import require_own
 
@@ -164,14 +165,12 @@ def wait_s(usual_s: float = _WAIT_S) -> float:
         usual_s: without COMMTUNE_DB_WAIT.
 
     Raises:
-        UserError: COMMTUNE_DB_WAIT is no finite number from 0 up.
+        UserError: COMMTUNE_DB_WAIT is no number from 0 up.
     """
-    written = os.environ.get(_WAIT_VARIABLE) or str(usual_s)
-    try:
-        seconds = float(written)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
+    if not (written := os.environ.get(_WAIT_VARIABLE)):
+        return usual_s
+    seconds = decimal_number(written)
+    if seconds is None or seconds < 0:
         raise UserError(
             f"{_WAIT_VARIABLE}={written} is not a number of seconds",
             hint=f"a number from 0 up; without it, {usual_s:.0f}",

@@ -173,7 +173,7 @@ def test_the_wait_is_set_by_a_variable(
     assert location.wait_s() == seconds
 
 
-@pytest.mark.parametrize("written", ["soon", "-1", "inf", "nan"])
+@pytest.mark.parametrize("written", ["soon", "-1", "inf", "nan", "1_0", "٣"])
 def test_a_wait_that_is_no_number_is_refused(
     monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
