@@ -23,6 +23,7 @@ from commtune.db.connection.read_only import (
     require_private,
 )
 from commtune.db.damage import Damage, read_rows
+from commtune.errors import DatabaseFault
 
 #: The visible tables of a server, in all schemas of the search path: a user's own schema may come
 #: first.
@@ -227,14 +228,15 @@ class Changes:
     def version(self) -> Hashable | None:
         """Returns a value that changes with each write by anybody; ``None`` if unknown.
 
-        It is known for SQLite files only, and not where the log's index can't be read.
+        It is known for SQLite files only, and not where the log's index can't be read, or others
+        can write the file.
         """
         if self._path is None:
             return None
         with self._lock:
             try:
                 return self._read(self._path)
-            except (OSError, sqlite3.Error):
+            except (OSError, sqlite3.Error, DatabaseFault):
                 self._forget()
                 return None
 
@@ -248,6 +250,7 @@ class Changes:
         file = (status.st_dev, status.st_ino)
         if self._watched is None or self._watched[0] != file:
             self._forget()
+            require_private(path)
             # Never as immutable, because such a connection sees no writes.
             opened = sqlite3.connect(
                 read_only_uri(path), uri=True, timeout=0, check_same_thread=False

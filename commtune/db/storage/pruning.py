@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, upd
 
 from commtune.db.checked_columns import sound_rows
 from commtune.db.connection import location
+from commtune.db.connection.read_only import require_private
 from commtune.db.storage.campaigns import require_idle
 from commtune.db.tables import CAMPAIGNS, MEASUREMENTS, PROFILES, RUNS, TRIALS
 from commtune.model import Phase
@@ -99,10 +100,12 @@ def shrink_file(url: str) -> None:
     """Returns the space of deleted data to the disk; a server does that by itself.
 
     Raises:
-        DatabaseFault: another program holds the file, or the disk has no space for a copy.
+        DatabaseFault: another program holds the file, the disk has no space for a copy, or others
+            can write the file.
     """
     if (path := location.sqlite_path(url)) is None:
         return
+    require_private(path)
     try:
         with closing(sqlite3.connect(path, timeout=location.wait_s())) as connection:
             connection.execute("VACUUM")

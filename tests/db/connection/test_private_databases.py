@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from made_files import give_away
 
 from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.location import sqlite_path
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.reader import Changes, open_for_reading
+from commtune.db.storage.pruning import shrink_file
 from commtune.errors import DatabaseFault
 from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
 
@@ -86,6 +88,18 @@ def test_a_pipe_or_folder_is_refused_and_not_waited_for(
         open_(f"sqlite:///{tmp_path}/pipe")
     with pytest.raises(DatabaseFault, match="it is a folder, not a regular file"):
         open_(f"sqlite:///{tmp_path}")
+
+
+def test_a_file_that_others_can_write_is_neither_watched_nor_shrunk(shared: Path) -> None:
+    url = f"sqlite:///{shared}"
+    shared.chmod(0o666)
+    with closing(Changes(url)) as changes:
+        assert changes.version() is None
+        with pytest.raises(DatabaseFault, match="everybody can write it"):
+            shrink_file(url)
+        shared.chmod(0o644)
+        assert changes.version() is not None
+    shrink_file(url)
 
 
 @pytest.mark.root
