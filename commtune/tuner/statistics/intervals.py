@@ -305,7 +305,7 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, freedom: float) -> float:
-    from scipy.special import stdtrit  # 0.1 s to import; only a tuning process needs it
+    from scipy.special import stdtrit  # 0.1 s to import; only new intervals need it
 
     return float(stdtrit(freedom, probability))
 
