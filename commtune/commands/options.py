@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -42,6 +42,14 @@ DbOption = Annotated[
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="don't ask")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
+AcceptOption = Annotated[
+    Literal["proven", "likely"],
+    typer.Option(help="'likely': also a profile whose speedup is not proven"),
+]
+UnguardedOption = Annotated[
+    bool, typer.Option("--allow-unguarded", help="write modules without guard operations, too")
+]
+RulesMpiOption = Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")]
 BackendOption = Annotated[
     str | None,
     typer.Option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +25,7 @@ from commtune.app.profiles.explained import (
     describe_choice,
 )
 from commtune.commands.options import (
+    AcceptOption,
     DbOption,
     JsonOption,
     bytes_flag,
@@ -69,9 +70,7 @@ def best_command(
     ] = None,
     backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
     campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
-    accept: Annotated[
-        Literal["proven", "likely"], typer.Option(help="'likely': also a speedup not proven")
-    ] = "proven",
+    accept: AcceptOption = "proven",
     db: DbOption = None,
     json_output: JsonOption = False,
     **least: int | None,

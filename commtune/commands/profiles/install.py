@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from commtune.commands.options import DbOption, takes_least_strength
+from commtune.commands import options as flags
 
 _Folder = Annotated[
     Path, typer.Option("--system-wide", metavar="DIR", help="folder that all users can read")
 ]
 
 
-@takes_least_strength
+@flags.takes_least_strength
 def install_command(
     campaign: Annotated[str, typer.Argument(help="whose profiles and rules")],
     folder: _Folder,
-    allow_unguarded: Annotated[
-        bool, typer.Option("--allow-unguarded", help="modules without guard operations, too")
-    ] = False,
-    accept: Annotated[
-        Literal["proven", "likely"],
-        typer.Option(help="'likely': also profiles whose speedup is not proven"),
-    ] = "proven",
-    mpi: Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")] = None,
-    db: DbOption = None,
+    allow_unguarded: flags.UnguardedOption = False,
+    accept: flags.AcceptOption = "proven",
+    mpi: flags.RulesMpiOption = None,
+    db: flags.DbOption = None,
     **least: int | None,
 ) -> None:
     """Install module files and files of rules of a campaign for all users of a site."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from commtune import process
 from commtune.app.campaigns import stored
 from commtune.app.profiles.use import apply_profile, export_profile, require_strength
-from commtune.commands.options import DbOption, takes_least_strength
+from commtune.commands import options as flags
 from commtune.export.rules import RULE_FORMATS
 
 
-@takes_least_strength
+@flags.takes_least_strength
 def export_command(
     profile: Annotated[
         str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number; for rules: CAMPAIGN")
@@ -31,22 +31,13 @@ def export_command(
         ),
     ] = "sh",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,
-    allow_unguarded: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unguarded",
-            help="write a module file without guard operations",
-        ),
-    ] = False,
-    accept: Annotated[
-        Literal["proven", "likely"],
-        typer.Option(help="'likely': also a profile whose speedup is not proven"),
-    ] = "proven",
-    mpi: Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")] = None,
+    allow_unguarded: flags.UnguardedOption = False,
+    accept: flags.AcceptOption = "proven",
+    mpi: flags.RulesMpiOption = None,
     library_rules: Annotated[
         Path | None, typer.Option(help="rccl-tuner: RCCL's own table, whose rows are copied")
     ] = None,
-    db: DbOption = None,
+    db: flags.DbOption = None,
     **least: int | None,
 ) -> None:
     """Write a profile, or a campaign's rules by size, as a file to load."""
@@ -79,7 +70,7 @@ def export_command(
 def run_command(
     command_line: Annotated[list[str], typer.Argument(help="the command and its arguments")],
     profile: Annotated[str, typer.Option("--profile", "-p", help="the profile to run under")],
-    db: DbOption = None,
+    db: flags.DbOption = None,
 ) -> None:
     """Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program."""
     environment, remarks = apply_profile(profile, command_line[0], os.environ, db)
