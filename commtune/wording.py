@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from commtune import formatting as text
-from commtune.model import Outcome, PointEvidence, Strength, Verdict
+from commtune.model import Outcome, PointEvidence, Strength, Tail, Verdict
 from commtune.tuner.statistics.machine_states import ALL
 
 if TYPE_CHECKING:
@@ -139,6 +139,18 @@ def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
         _format_candidate_time(point),
         text.format_speedup(point.gain),
     )
+
+
+def tail_columns() -> tuple[str, str, str]:
+    """Returns the headers of ``tail_cells``: what the ratios are of, and slow runs."""
+    means = f"speedup of mean times, {format_simultaneous(None, 0.95)}"
+    return (means, "of 95th percentiles", "slow runs")
+
+
+def tail_cells(tail: Tail) -> tuple[str, str, str]:
+    """Returns the cells of all tables of tails, in the order of ``tail_columns``."""
+    slow = f"{tail.slow_runs} of {tail.pairs} (default: {tail.default_slow_runs})"
+    return (text.format_speedup(tail.mean), f"{text.format_ratio(tail.p95_ratio)}x", slow)
 
 
 def format_outcomes(counts: Mapping[Outcome, int] | Mapping[str, int]) -> str:

@@ -19,6 +19,7 @@ from commtune.model import (
     Operation,
     Outcome,
     Phase,
+    Tail,
     Timing,
     Verdict,
     VerificationVerdict,
@@ -126,10 +127,14 @@ class _Footer(TypedDict):
 
 
 class _Details(TypedDict):
-    """Documents in ``profiles.details``, whose items are checked when they become objects."""
+    """Documents in ``profiles.details``.
+
+    Items of the first two are checked when they become objects.
+    """
 
     contributions: list[dict[str, Any]]
     boundaries: list[dict[str, Any]]
+    tails: list[Tail]
 
 
 #: Names of columns in tables, views and queries, by the type of their values.

@@ -16,6 +16,7 @@ from commtune.model.evidence import (
     Estimand,
     Interval,
     PointEvidence,
+    Tail,
     Verdict,
 )
 from commtune.model.jobs import JobKind, JobRecord, JobScheduler, JobStage

@@ -67,6 +67,34 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Tail:
+    """What stands beside the typical speedup at one size: mean times, and slow runs.
+
+    Ratios are default/candidate, over all pairs of runs, slow or not, in any machine state.
+
+    Attributes:
+        slow_runs, default_slow_runs: numbers of slow runs of the candidate and of the default.
+        mean_ratio, mean_low, mean_high: ratio of mean times with its interval, which is a 95 % one
+            by itself, as far as these pairs met slow runs.
+        p95_ratio: ratio of 95th percentiles, which has no interval.
+    """
+
+    bytes: int
+    pairs: int
+    slow_runs: int
+    default_slow_runs: int
+    mean_ratio: float
+    mean_low: float
+    mean_high: float
+    p95_ratio: float
+
+    @property
+    def mean(self) -> Interval:
+        """The ratio of mean times."""
+        return Interval(self.mean_ratio, self.mean_low, self.mean_high, self.pairs)
+
+
+@dataclass(frozen=True)
 class PointEvidence:
     """The evidence at one size, in one machine state or over all.
 

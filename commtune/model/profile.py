@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from commtune.model.configuration import DEFAULT, Configuration
 from commtune.model.effects import SizeEffect, VariableEffect
-from commtune.model.evidence import LEVEL, PointEvidence, Verdict
+from commtune.model.evidence import LEVEL, PointEvidence, Tail, Verdict
 
 #: The name of the profile of one configuration for all sizes, beside those of ranges.
 ALL_SIZES = "all-sizes"
@@ -126,6 +126,7 @@ class Profile:
             there are more slow runs, and which variables were not shown to contribute.
         contributions: the effects of the configuration's variables, from ablation.
         boundaries: the evidence at the ends of the range.
+        tails: what stands beside the typical speedup, by size; empty if it keeps the default.
     """
 
     name: str
@@ -146,6 +147,7 @@ class Profile:
     simulated: bool = False
     contributions: tuple[VariableEffect, ...] = ()
     boundaries: tuple[RangeBoundary, ...] = ()
+    tails: tuple[Tail, ...] = ()
 
     @property
     def sizes(self) -> range:

@@ -19,6 +19,7 @@ from commtune.model import (
     Phase,
     PointEvidence,
     Profile,
+    Tail,
     Verdict,
 )
 from commtune.systems.nominal.collectives import Nominal
@@ -27,7 +28,7 @@ from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.statistics.pairs import pair_by_size
-from commtune.tuner.statistics.tails import Tail, measure_tail
+from commtune.tuner.statistics.tails import measure_tail
 
 if TYPE_CHECKING:  # slow to import, and not needed to draw stored evidence
     from commtune.report.record import ReportedCampaign
@@ -81,7 +82,8 @@ class SizePoint:
     @cached_property
     def tail(self) -> Tail:
         """The tail of slow runs among its pairs; there must be pairs."""
-        return measure_tail([[(pair.default_s, pair.tuned_s) for pair in self.pairs]])
+        times_s = [(pair.default_s, pair.tuned_s) for pair in self.pairs]
+        return measure_tail(self.bytes, [times_s])
 
     @property
     def is_recommended(self) -> bool:

@@ -58,6 +58,16 @@ _POINT = {
     "verdict": _typed("string", enum=_VERDICTS),
     "share": _typed("number", "of the size's pairs that were in this machine state"),
 }
+_TAIL = {
+    "bytes": _typed("integer"),
+    "pairs": _typed("integer", "pairs of runs, in any machine state"),
+    "slow_runs": _typed("integer", "of the configuration: over 1.5 times its median"),
+    "default_slow_runs": _typed("integer", "the same of the default"),
+    "mean_ratio": _typed("number", "mean time of the default / mean time of the configuration"),
+    "mean_low": _typed("number", "lower end of its 95 % interval, which is by itself"),
+    "mean_high": _typed("number", "upper end"),
+    "p95_ratio": _typed("number", "the same of 95th percentiles, without an interval"),
+}
 _ROW = {
     "id": _typed("integer", "number of the profile"),
     "name": _typed("string", "of the profile: CAMPAIGN/NAME finds it"),
@@ -99,6 +109,7 @@ _BEST = _ROW | {
     ),
     "why": _WHY,
     "environment": _ENVIRONMENT,
+    "tail": {"oneOf": [_named("Tail"), {"type": "null"}]},
     "strength": _typed("object", "what the profile rests on"),
     "likely": _typed(["object", "null"], "profile with a likely, unproven speedup"),
     "of_nominal": _typed(["object", "null"], "`share` of the nominal bandwidth, if it is known"),
@@ -130,6 +141,7 @@ ANSWER_SCHEMAS: Mapping[str, _Schema] = {
     "Row": _record(_ROW),
     "Neighbour": _record(_ROW | _SIZE | {"why": _WHY}),
     "Point": _record(_POINT),
+    "Tail": _record(_TAIL, "what stands beside the speedup at `nearest_bytes`"),
     "BestOfSize": _record(_BEST | _SIZE),
 }
 #: The schema of an answer about one size, or about every size.

@@ -138,23 +138,7 @@ def _results(db: str, values: _Values) -> Reply:
 
 def _profile(db: str, values: _Values) -> Reply:
     found = stored.load_profile(db, str(values.get("number") or values["name"]))
-    return json_reply(
-        {
-            "id": found.id,
-            "campaign": found.campaign,
-            "created": found.created,
-            "site": found.site,
-            **asdict(found.profile),
-            "pinned": found.pinned,
-            "simultaneous_level": found.level,
-            "strength": asdict(found.strength),
-            "system": asdict(found.system),
-            "stack": found.stack.text,
-            "stack_fingerprint": found.stack.fingerprint,
-            "stack_description": found.stack.description,
-            "space": found.space,
-        }
-    )
+    return json_reply(stored.profile_data(found))
 
 
 def _export(db: str, values: _Values) -> Reply:

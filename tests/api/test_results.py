@@ -94,6 +94,10 @@ def test_a_profile_comes_with_its_details(store: ct.Store, result: ct.Result) ->
     for one in store.profiles(result.campaign):
         stored = load_profile(store.url, str(one.number)).profile
         assert (one.boundaries, one.contributions) == (stored.boundaries, stored.contributions)
+        assert one.tails == stored.tails
+        assert [tail.bytes for tail in one.tails] == (
+            sorted({point.bytes for point in one.points_inside}) if one.configuration else []
+        )
     assert any(one.boundaries or one.contributions for one in result.profiles)
 
 

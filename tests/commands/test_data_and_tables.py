@@ -164,6 +164,13 @@ def test_the_slow_runs_of_a_side_are_in_the_table_below_it_and_in_json() -> None
     found = compare._comparison_data(result)
     assert found["slow_runs"] == {"A": "", "B": said}
     assert found["differences"][0]["slow"] == "B"
+    one, *_ = tails = found["tails"]
+    assert [one["bytes"] for one in tails] == [8, 65536]
+    assert (one["a_slow_runs"], one["b_slow_runs"]) == (0, 0)
+    assert one["mean_low"] <= one["mean_ratio"] <= one["mean_high"]
+    assert one["pairs"] == found["differences"][0]["ratio"]["pairs"] and one[
+        "p95_ratio"
+    ] == pytest.approx(1, rel=0.1)
     (row,) = ct.Comparison("default", "OTHER=1", result).rows()
     assert (row["faster"], row["slow"]) == ("B", "B")
 

@@ -171,8 +171,8 @@ def test_slow_runs_and_idle_variables_are_said_by_all_in_the_same_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
-    tail = measure_tail([[(1.1, 1.0)] * 17 + [(1.1, 3.0)] * 3])
-    slow, of_b = (describe_slow_runs({1024: tail}, (1024,), of) for of in ("the default", "A"))
+    tail = measure_tail(1024, [[(1.1, 1.0)] * 17 + [(1.1, 3.0)] * 3])
+    slow, of_b = (describe_slow_runs([tail], of) for of in ("the default", "A"))
     idle = _describe_unproven(["A", "B"])
     assert of_b == slow.replace("the default", "A").replace("(default:", "(A:")
     assert "--ablate" in idle

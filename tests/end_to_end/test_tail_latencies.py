@@ -48,6 +48,12 @@ def test_a_setting_that_shortens_only_the_slowest_operations(commtune: CommandLi
     # What is read from the database is compared in the same way.
     verified = json.loads(commtune.succeed("verify", _PROFILE, "--time", "3s", "--json").out)
     assert (verified["finding"], verified["estimand"]) == ("holds", "p95")
+    shown = json.loads(commtune.succeed("show", _PROFILE, "--json").out)
+    assert shown["tails"] == [answer["tail"]]
+    for tail in (answer["tail"], *verified["tails"]):
+        assert tail["mean_low"] <= tail["mean_ratio"] <= tail["mean_high"]
+        assert tail["mean_ratio"] == pytest.approx(2.5, rel=0.2)
+        assert 0 <= tail["slow_runs"] <= tail["pairs"]
     shown = ((*_BEST,), ("show", _PROFILE), ("export", _PROFILE, "--format", "sh"))
     said = [tuned, *(commtune.succeed(*words).out for words in shown)]
     assert all(_RATIOS in one for one in said), said

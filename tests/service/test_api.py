@@ -84,11 +84,17 @@ def test_what_is_only_likely_is_said_so(db: str, ask: Callable[..., Client]) -> 
         undecided = given.profile(
             "broadcast-all", operation="broadcast", verdict=Verdict.UNDECIDED
         )
-        likely = given.profile("broadcast-likely", operation="broadcast", verdict=Verdict.LIKELY)
+        likely = given.profile(
+            "broadcast-likely",
+            operation="broadcast",
+            verdict=Verdict.LIKELY,
+            tails=(given.tail(1024),),
+        )
         store.save_profiles(number, [undecided, likely])
     found = ask(db).get("/api/v1/best?operation=broadcast&bytes=1024").data
     assert (found["answer"], found["environment"]) == (Answer.LIKELY, {})
     assert found["best"]["likely"]["profile"] == "unsure/broadcast-likely"
+    assert found["best"]["likely"]["tails"] == [vars(given.tail(1024))]
 
 
 def test_the_operation_of_a_users_own_benchmark_is_asked_for(
@@ -242,6 +248,10 @@ def test_the_document_has_every_field_of_an_answer(client: Client) -> None:
     (other, *_) = told("allreduce&bytes=1MiB&stack=elsewhere")["others"]
     shown = {"Answer": answer, "Best": answer["best"], "Row": other, "Neighbour": between[0]}
     shown |= {"Point": answer["best"]["points"][0], "BestOfSize": size}
+    shown |= {"Tail": answer["best"]["tail"]}
+    whole = client.get(f"/api/v1/profiles/{answer['best']['id']}").data
+    assert answer["best"]["tail"] in whole["tails"]
+    assert size["tail"] is None  # the default stays there
     assert {name: set(one) for name, one in shown.items()} == {
         name: set(components["schemas"][name]["properties"]) for name in shown
     }

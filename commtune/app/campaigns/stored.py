@@ -233,8 +233,32 @@ def is_unfinished(name: str, db: str | None) -> bool:
         return False
 
 
-def find_stored(name: str, db: str | None = None) -> CampaignDescription | ProfileAnswer:
+def profile_data(found: ProfileAnswer) -> dict[str, Any]:
+    """Returns a whole profile as plain data, for ``show --json`` and the HTTP API."""
+    return {
+        "id": found.id,
+        "campaign": found.campaign,
+        "created": found.created,
+        "site": found.site,
+        **asdict(found.profile),
+        "pinned": found.pinned,
+        "simultaneous_level": found.level,
+        "strength": asdict(found.strength),
+        "system": asdict(found.system),
+        "stack": found.stack.text,
+        "stack_fingerprint": found.stack.fingerprint,
+        "stack_description": found.stack.description,
+        "space": found.space,
+    }
+
+
+def find_stored(
+    name: str, db: str | None = None, *, with_details: bool = False
+) -> CampaignDescription | ProfileAnswer:
     """Returns the campaign of a name, or else the profile (``CAMPAIGN/PROFILE``, name, number).
+
+    Args:
+        with_details: as for ``load_profile``.
 
     Raises:
         UnknownName: there is neither.
@@ -244,7 +268,7 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
         return describe_campaign(db, name)
     except UnknownName as unknown:
         try:
-            return load_profile(db, name, with_details=False)
+            return load_profile(db, name, with_details=with_details)
         except UnknownName as error:
             raise error if "/" in name else unknown from None
 

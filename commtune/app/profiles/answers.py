@@ -21,7 +21,12 @@ from commtune.app.profiles.explained import (
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
 from commtune.db.queries.best import measured_sizes, size_distance
-from commtune.db.queries.profiles import find_profiles, load_profile, load_strength
+from commtune.db.queries.profiles import (
+    find_profiles,
+    load_profile,
+    load_strength,
+    load_tail,
+)
 from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
@@ -91,6 +96,7 @@ def _explain(row: BestRow, size: int, db: str | None) -> Explained:
         tuple(Neighbour(at, one, _why_default_stays(one, at, db)) for at, one in near.items()),
         _likely_instead(row, db),
         _nominal_share_of(row, db),
+        tail=load_tail(db, row.id, row.nearest_bytes),
     )
 
 
@@ -164,7 +170,9 @@ def _likely_instead(row: BestRow, db: str | None) -> LikelyProfile | None:
         ):
             found = load_profile(db, str(line.id), with_details=False)
             one = found.profile
-            return LikelyProfile(found.reference, one.configuration, one.points, one.note)
+            return LikelyProfile(
+                found.reference, one.configuration, one.points, one.note, one.tails
+            )
     return None
 
 

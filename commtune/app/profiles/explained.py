@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from commtune.app.profiles.best import BestRow
-from commtune.model import Configuration, PointEvidence, Strength, Verdict
+from commtune.model import Configuration, PointEvidence, Strength, Tail, Verdict
 from commtune.wording import INCONCLUSIVE, describe_verdict
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class LikelyProfile:
     configuration: Configuration
     points: tuple[PointEvidence, ...]
     note: str
+    tails: tuple[Tail, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Explained:
         likely: a profile that may be better than the default.
         share: reached share of the nominal bandwidth; ``None`` if unknown.
         accepted: the likely profile that is used in the place of the default, though unproven.
+        tail: what stands beside the speedup at the row's size; ``None`` if that isn't stored.
     """
 
     row: BestRow
@@ -84,6 +86,7 @@ class Explained:
     likely: LikelyProfile | None = None
     share: Share | None = None
     accepted: LikelyProfile | None = None
+    tail: Tail | None = None
 
     @property
     def support(self) -> Support:
@@ -131,6 +134,7 @@ class Explained:
             "answer": self.code,
             "reason": reason if stays else "",
             **row_data(self.row),
+            "tail": dict(vars(self.tail)) if self.tail else None,
             "environment": used if is_usable and not self.row.simulated else {},
             "why": self.why,
             "strength": dict(vars(self.strength)),
@@ -162,7 +166,8 @@ def row_data(row: BestRow) -> dict[str, Any]:
 
 
 def _likely_data(likely: LikelyProfile) -> dict[str, Any]:
-    return {**vars(likely), "points": [_point_data(point) for point in likely.points]}
+    points = [_point_data(point) for point in likely.points]
+    return {**vars(likely), "points": points, "tails": [dict(vars(one)) for one in likely.tails]}
 
 
 def _point_data(point: PointEvidence) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from commtune.db.connection.service import ask_service
 from commtune.db.records import BestRow
 from commtune.db.remote import load_answer, read_answer
 from commtune.errors import NoAnswer
-from commtune.model import Operation, Strength
+from commtune.model import Operation, Strength, Tail
 from commtune.systems.nominal.collectives import Nominal
 
 
@@ -57,6 +57,7 @@ def _explained(told: Mapping[str, Any]) -> Explained:
         ),
         None if likely is None else load_answer(LikelyProfile, likely),
         None if told["of_nominal"] is None else _share(told["of_nominal"]),
+        tail=None if told["tail"] is None else load_answer(Tail, told["tail"]),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -17,7 +19,7 @@ from commtune.commands.options import (
     takes_least_strength,
 )
 from commtune.errors import DatabaseFault, UserError
-from commtune.model import Verdict, Workload
+from commtune.model import Tail, Verdict, Workload
 from commtune.tuner.outcome.displayed_points import displayed_points
 
 _Name = Annotated[str, typer.Argument(help="name of a campaign")]
@@ -26,13 +28,21 @@ _Name = Annotated[str, typer.Argument(help="name of a campaign")]
 def show_command(
     name: Annotated[str, typer.Argument(help="CAMPAIGN, CAMPAIGN/PROFILE, or a profile's number")],
     db: DbOption = None,
+    json_output: flags.JsonOption = False,
 ) -> None:
     """Describe a stored campaign or profile."""
-    found = stored.find_stored(name, db)
-    if isinstance(found, stored.CampaignDescription):
-        print(_describe_campaign(found, stored.find_profiles(db, name)))
+    found = stored.find_stored(name, db, with_details=json_output)
+    if isinstance(found, stored.ProfileAnswer):
+        if json_output:
+            flags.print_json(stored.profile_data(found))
+        else:
+            print(_describe_profile(found))
+        return
+    profiles = stored.find_profiles(db, name)
+    if json_output:
+        flags.print_json({**asdict(found), "profiles": [asdict(one) for one in profiles]})
     else:
-        print(_describe_profile(found))
+        print(_describe_campaign(found, profiles))
 
 
 def _describe_campaign(
@@ -91,7 +101,15 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
     warnings = wording.list_warnings(answer.site, simulated=profile.simulated)
     lines += [f"  {warning}" for warning in warnings]
     table = text.format_table(header, rows, right="size,default,candidate")
-    return "\n".join(lines) + (f"\n\n{table}" if rows else "")
+    parts = ["\n".join(lines), table if rows else "", _list_tails(profile.tails)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _list_tails(tails: Sequence[Tail]) -> str:
+    """What stands beside the speedups; empty where nothing is stored."""
+    rows = [(text.format_size(tail.bytes), *wording.tail_cells(tail)) for tail in tails]
+    header = ("size", *wording.tail_columns())
+    return text.format_table(header, rows, right="size,of 95th percentiles") if rows else ""
 
 
 @takes_least_strength

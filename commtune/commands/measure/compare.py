@@ -13,7 +13,7 @@ from commtune import wording
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption
-from commtune.model import LEVEL, Backend, Estimand
+from commtune.model import LEVEL, Backend, Estimand, Tail
 
 if TYPE_CHECKING:
     from commtune.app.measure import comparison
@@ -180,4 +180,12 @@ def _comparison_data(result: comparison.ComparisonResult) -> dict[str, Any]:
             for arm, (detail, tail) in found.details.items()
         },
         "differences": [asdict(difference) for difference in found.differences],
+        "tails": [_tail_data(tail) for tail in found.tails],
     }
+
+
+def _tail_data(tail: Tail) -> dict[str, Any]:
+    """Ratios are of A over B, as those of the differences are."""
+    data = asdict(tail)
+    slow = {"a_slow_runs": data.pop("default_slow_runs"), "b_slow_runs": data.pop("slow_runs")}
+    return {**data, **slow}

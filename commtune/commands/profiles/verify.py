@@ -209,6 +209,7 @@ def _verification_data(result: verification.VerificationResult, where: str) -> d
         "slow_runs": found.slow_runs,
         "speed_shares": {"then": found.then, "now": found.now},
         "sizes": [_size_data(size) for size in found.sizes],
+        "tails": [asdict(tail) for tail in found.tails],
         "points": [asdict(point) for point in found.points],
     }
 

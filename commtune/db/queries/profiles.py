@@ -27,6 +27,7 @@ from commtune.model import (
     PointEvidence,
     Profile,
     Strength,
+    Tail,
     Verdict,
     VerificationVerdict,
 )
@@ -230,6 +231,15 @@ def _read_strength(rows: Rows, number: int) -> Strength:
     return Strength(**{name: value for name, value in found.items() if name != "id"})
 
 
+def load_tail(db: str | None, number: int, size: int | None) -> Tail | None:
+    """Returns what stands beside a profile's speedup at a size (bytes), if it is stored."""
+    statement = "SELECT id, details FROM profiles WHERE id = :id"
+    with open_for_reading(db) as rows:
+        found = read_rows(rows(statement, {"id": number}), "profiles")
+    tails = (tail for row in found for tail in _read_tails(row["details"]))
+    return next((tail for tail in tails if tail.bytes == size), None)
+
+
 def write_numbers(numbers: Iterable[int]) -> str:
     """Returns integers as a list for an SQL statement."""
     return ", ".join(str(int(number)) for number in numbers)
@@ -311,7 +321,7 @@ def _with_others(
 
 
 def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of ``Profile`` that are stored as one document.
+    """Returns the fields of ``Profile`` that only its document has, and only pydantic reads.
 
     Raises:
         DatabaseFault: a part of it is not readable.
@@ -323,6 +333,10 @@ def load_details(stored: Mapping[str, Any]) -> dict[str, Any]:
         name: tuple(load_model(kind, one) for one in stored.get(name) or ())
         for name, kind in kinds.items()
     }
+
+
+def _read_tails(details: Mapping[str, Any]) -> tuple[Tail, ...]:
+    return tuple(Tail(**one) for one in details.get("tails") or ())
 
 
 def _details(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -345,6 +359,7 @@ def _whole(
         points=tuple(build_point(point) for point in evidence if not point["is_guard"]),
         guards=tuple(build_point(point) for point in evidence if point["is_guard"]),
         conditions=Conditions(**row["conditions"]),
+        tails=_read_tails(row["details"]),
         **(_details(row) if with_details else {}),
     )
 

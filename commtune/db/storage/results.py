@@ -229,6 +229,7 @@ def _profile_values(profile: model.Profile) -> dict[str, Any]:
         "details": {
             "contributions": [dump_model(effect) for effect in profile.contributions],
             "boundaries": [dump_model(boundary) for boundary in profile.boundaries],
+            "tails": [dump_model(tail) for tail in profile.tails],
         },
         "conditions": vars(profile.conditions),
     }

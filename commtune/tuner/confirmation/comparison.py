@@ -21,6 +21,7 @@ from commtune.model import (
     Estimand,
     Interval,
     PointEvidence,
+    Tail,
     Verdict,
 )
 from commtune.model.conclusion import Decision
@@ -39,7 +40,7 @@ from commtune.tuner.statistics.pairs import (
     pair_by_size,
     pair_times,
 )
-from commtune.tuner.statistics.tails import FailedLaunches, Tail, measure_tails
+from commtune.tuner.statistics.tails import FailedLaunches, measure_tails
 
 #: A candidate is futile if the remaining blocks would show a gain with less than this probability.
 _FUTILITY_BOUND = 0.1
@@ -66,7 +67,7 @@ class Compared:
     estimates: Mapping[int, Estimate | None]
     level: float
     pairs: Mapping[int, Mapping[str, Pairs]] = field(default_factory=dict, compare=False)
-    tails: Mapping[int, Tail] = field(default_factory=dict)
+    tails: Sequence[Tail] = ()
     median_ratios: Mapping[int, Sequence[float]] = field(default_factory=dict)
     failures: FailedLaunches = field(default_factory=FailedLaunches)
     stopped: str = ""

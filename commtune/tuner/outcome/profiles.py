@@ -115,14 +115,14 @@ class ProfileMaker:
         if configuration.is_default:
             return made
         compared = comparison[configuration]
-        slow = describe_slow_runs(compared.tails, part.sizes)
+        tails = tuple(tail for tail in compared.tails if tail.bytes in part.sizes)
         mean = _describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
         failed = _describe_failures(compared.failures)
         suspect = _describe_suspect_speedups(points, part.sizes)
         slower = _describe_slower_medians(compared.median_ratios, part.sizes)
         unproven = _describe_unproven(made.unproven_variables)
-        said = (suspect, mean, slower, failed, slow, unproven)
-        return replace(made, note="; ".join(filter(None, said)))
+        said = (suspect, mean, slower, failed, describe_slow_runs(tails), unproven)
+        return replace(made, note="; ".join(filter(None, said)), tails=tails)
 
 
 def _contributions(

@@ -7,14 +7,14 @@ faster in most runs, and in some far slower or failing, counts as faster.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil, comb
 from statistics import median
 
 from commtune.formatting import format_size, format_speedup
-from commtune.model import FEW_PAIRS, Interval
+from commtune.model import FEW_PAIRS, Tail
 from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.intervals import estimate_mean_ratio, interval_of_ratio
 from commtune.tuner.statistics.pairs import Pairs
@@ -32,31 +32,6 @@ _FAILS_BY_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Tail:
-    """Slow runs of a candidate and of the default, in the same blocks at the same size.
-
-    Attributes:
-        slow, default_slow: numbers of slow runs.
-        mean, p95_ratio: mean time, and 95th percentile, of the default over that of the
-            candidate; both over all runs, slow or not, whatever the machine state. The interval
-            of the mean is a 95 % one by itself, as far as these pairs met slow runs.
-    """
-
-    pairs: int
-    slow: int
-    default_slow: int
-    mean: Interval
-    p95_ratio: float
-
-    @property
-    def is_heavier(self) -> bool:
-        """Whether the candidate has more slow runs than the default, by a lenient sign test."""
-        is_few = self.pairs < FEW_PAIRS
-        by_chance = _SLOW_BY_CHANCE_OF_FEW if is_few else _SLOW_BY_CHANCE
-        return _sign_test(self.slow, self.default_slow) <= by_chance
-
-
-@dataclass(frozen=True)
 class FailedLaunches:
     """Launches of a candidate and of the default, in the same blocks, that failed."""
 
@@ -70,25 +45,32 @@ class FailedLaunches:
         return _sign_test(self.failed, self.default_failed) <= _FAILS_BY_CHANCE
 
 
-def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
+def measure_tail(size: int, strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
     """Counts slow runs in pairs of times (seconds) of default and candidate.
 
     Args:
+        size: bytes.
         strata: pairs by machine state; a run is compared with the median in its own state.
     """
     states = [tuple(zip(*times_s, strict=True)) for times_s in strata]
     defaults_s, candidates_s = ([t for sides in states for t in sides[n]] for n in (0, 1))
+    mean = interval_of_ratio(estimate_mean_ratio([*chain(*strata)]), 0.95, len(candidates_s))
     return Tail(
-        len(candidates_s),
-        sum(_slow_runs(of) for _, of in states),
-        sum(_slow_runs(of) for of, _ in states),
-        interval_of_ratio(estimate_mean_ratio([*chain(*strata)]), 0.95, len(candidates_s)),
-        _p95(defaults_s) / _p95(candidates_s),
+        bytes=size,
+        pairs=len(candidates_s),
+        slow_runs=sum(_slow_runs(of) for _, of in states),
+        default_slow_runs=sum(_slow_runs(of) for of, _ in states),
+        mean_ratio=mean.ratio,
+        mean_low=mean.low,
+        mean_high=mean.high,
+        p95_ratio=_p95(defaults_s) / _p95(candidates_s),
     )
 
 
-def measure_tails(cells: Mapping[Cell, Pairs]) -> dict[int, Tail]:
-    """Counts slow runs of a candidate and of the default, by size in bytes.
+def measure_tails(cells: Mapping[Cell, Pairs]) -> tuple[Tail, ...]:
+    """Counts slow runs of a candidate and of the default, by ascending size.
+
+    A single pair tells nothing, and makes no tail.
 
     Args:
         cells: pairs of default and candidate, by size and machine state.
@@ -96,28 +78,32 @@ def measure_tails(cells: Mapping[Cell, Pairs]) -> dict[int, Tail]:
     strata: defaultdict[int, list[list[tuple[float, float]]]] = defaultdict(list)
     for (size, _), found in cells.items():
         strata[size].append(found.times_s)
-    return {size: measure_tail(parts) for size, parts in strata.items()}
+    measured = (measure_tail(size, strata[size]) for size in sorted(strata))
+    return tuple(tail for tail in measured if tail.pairs > 1)
 
 
-def describe_slow_runs(
-    tails: Mapping[int, Tail], sizes: Collection[int], beside: str = "the default"
-) -> str:
+def is_heavier(tail: Tail) -> bool:
+    """Whether the candidate has more slow runs than the default, by a lenient sign test."""
+    by_chance = _SLOW_BY_CHANCE_OF_FEW if tail.pairs < FEW_PAIRS else _SLOW_BY_CHANCE
+    return _sign_test(tail.slow_runs, tail.default_slow_runs) <= by_chance
+
+
+def describe_slow_runs(tails: Sequence[Tail], beside: str = "the default") -> str:
     """Describes the slow runs at the worst size; empty if no size has more than the default.
 
     Args:
-        tails: by size in bytes.
-        sizes: bytes.
         beside: what the candidate was compared with.
     """
-    heavier = {size: tail for size, tail in tails.items() if size in sizes and tail.is_heavier}
+    heavier = [tail for tail in tails if is_heavier(tail)]
     if not heavier:
         return ""
-    size, tail = min(heavier.items(), key=lambda item: item[1].mean.ratio)
+    tail = min(heavier, key=lambda tail: tail.mean_ratio)
     return (
-        f"more slow runs than with {beside} at {', '.join(map(format_size, sorted(heavier)))}; "
-        f"at {format_size(size)}, {tail.slow} of {tail.pairs} took over {SLOW} times the median "
-        f"({beside.removeprefix('the ')}: {tail.default_slow}); speedup of mean times "
-        f"{format_speedup(tail.mean)}, 95 % CI by itself, and of the slowest runs (95th "
+        f"more slow runs than with {beside} at "
+        f"{', '.join(format_size(tail.bytes) for tail in heavier)}; "
+        f"at {format_size(tail.bytes)}, {tail.slow_runs} of {tail.pairs} took over {SLOW} times "
+        f"the median ({beside.removeprefix('the ')}: {tail.default_slow_runs}); speedup of mean "
+        f"times {format_speedup(tail.mean)}, 95 % CI by itself, and of the slowest runs (95th "
         f"percentile) {tail.p95_ratio:.2f}x ({tail.pairs} pairs, no interval)"
     )
 

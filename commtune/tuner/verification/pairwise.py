@@ -28,7 +28,7 @@ from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.evidence import never_works
 from commtune.tuner.statistics.machine_states import ALL, MachineStates, fit_states
 from commtune.tuner.statistics.pairs import pair_by_size, pair_times
-from commtune.tuner.statistics.tails import describe_slow_runs, measure_tails
+from commtune.tuner.statistics.tails import describe_slow_runs, is_heavier, measure_tails
 
 
 class Arm(StrEnum):
@@ -79,6 +79,7 @@ class PairwiseResult:
         estimand: the quantity whose ratio each is.
         repeats: re-runs because of background load.
         slow_runs: more slow runs than the other side has, by side, as in ``Verification``.
+        tails: what stands beside the ratios, by size; B is the candidate.
         interrupted: whether it was ended before its time.
     """
 
@@ -93,6 +94,7 @@ class PairwiseResult:
     repeats: int
     lost: Mapping[model.Outcome, int] = field(default_factory=dict)
     slow_runs: Mapping[Arm, str] = field(default_factory=dict)
+    tails: Sequence[model.Tail] = ()
     interrupted: bool = False
 
 
@@ -182,7 +184,7 @@ class PairwiseComparison:
             for arm in Arm
         }
         tails = {arm: measure_tails(pair_times(blocks, arm.other, arm, speeds)) for arm in Arm}
-        slow = {size: arm for arm in Arm for size, tail in tails[arm].items() if tail.is_heavier}
+        slow = {tail.bytes: arm for arm in Arm for tail in tails[arm] if is_heavier(tail)}
         return PairwiseResult(
             differences=self._estimate_differences(blocks, speeds, slow),
             blocks=len(blocks),
@@ -198,9 +200,8 @@ class PairwiseComparison:
             oversubscribed=self._session.is_oversubscribed(),
             repeats=self._session.reruns,
             lost=Counter(run.outcome for run in evidence.runs if run.outcome.is_lost),
-            slow_runs={
-                arm: describe_slow_runs(found, found, arm.other) for arm, found in tails.items()
-            },
+            slow_runs={arm: describe_slow_runs(of, arm.other) for arm, of in tails.items()},
+            tails=tails[Arm.B],
             interrupted=interrupted,
         )
 

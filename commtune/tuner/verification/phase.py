@@ -20,6 +20,7 @@ from commtune.model import (
     Phase,
     PointEvidence,
     Run,
+    Tail,
     VerificationRecord,
     VerificationVerdict,
 )
@@ -58,7 +59,7 @@ class Verification:
         then, now: share of the measurements in each machine state, in the campaign's confirmation
             and now; empty without canaries.
         oversubscribed: whether there were more ranks than cores, so that times mean nothing.
-        slow_runs: more slow runs than with the default, in words; empty if there are none.
+        tails: what stands beside the typical speedup, by size.
     """
 
     finding: VerificationVerdict
@@ -76,7 +77,12 @@ class Verification:
     then: Mapping[str, float]
     now: Mapping[str, float]
     oversubscribed: bool
-    slow_runs: str
+    tails: tuple[Tail, ...] = ()
+
+    @property
+    def slow_runs(self) -> str:
+        """More slow runs than with the default, in words; empty if there are none."""
+        return describe_slow_runs(self.tails)
 
     @property
     def has_result(self) -> bool:
@@ -256,7 +262,7 @@ class VerifyPhase:
             then=_shares(self._known.canaries(Phase.CONFIRM), speeds),
             now=_shares(Evidence.of_runs(self._fresh()).canaries(Phase.VERIFY), speeds),
             oversubscribed=oversubscribed,
-            slow_runs=describe_slow_runs(compared.tails, self._claim.sizes),
+            tails=tuple(tail for tail in compared.tails if tail.bytes in self._claim.sizes),
         )
 
 

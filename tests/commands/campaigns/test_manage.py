@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import database_values as given
 import pytest
@@ -50,6 +51,37 @@ def test_a_campaign_and_a_profile_are_described(
     assert "shm/all-sizes" in said and "other/all-sizes" in said
     with pytest.raises(UnknownName):
         manage.show_command("nothing", url)
+
+
+def test_what_stands_beside_a_speedup_is_shown(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tails = (given.tail(1024), given.tail(1 << 20))
+    store.save_profiles(
+        given.begin(store, given.campaign("slow")),
+        [given.profile("with", tails=tails), given.profile("without")],
+    )
+    manage.show_command("slow/with", url)
+    above, table = capsys.readouterr().out.rsplit("\n\n", 1)
+    header, row, other = table.splitlines()
+    assert [part.strip() for part in header.split("  ") if part] == [
+        "size", "speedup of mean times, 95 % CI each", "of 95th percentiles", "slow runs"
+    ]  # fmt: skip
+    assert [part.strip() for part in row.split("  ") if part] == [
+        "1 KiB", "1.12x to 1.38x (1.25x, 15 pairs)", "0.88x", "1 of 15 (default: 0)"
+    ]  # fmt: skip
+    assert other.lstrip().startswith("1 MiB ")
+    manage.show_command("slow/without", url)
+    without = capsys.readouterr().out
+    assert without.replace("without", "with").splitlines()[1:] == above.splitlines()[1:]
+    manage.show_command("slow/with", url, json_output=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["tails"] == [asdict(tail) for tail in tails]
+    assert (shown["campaign"], shown["points"][0]["bytes"]) == ("slow", 1024)
+    manage.show_command("slow", url, json_output=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in shown["profiles"]] == ["with", "without"]
+    assert (shown["name"], shown["seed"]) == ("slow", 7)
 
 
 def test_the_list_has_the_notes_of_what_is_recommended(

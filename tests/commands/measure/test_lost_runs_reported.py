@@ -8,6 +8,7 @@ from commtune.commands.measure import compare
 from commtune.commands.profiles import verify
 from commtune.model import Estimand, Outcome, VerificationVerdict
 from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.tails import describe_slow_runs, measure_tail
 from commtune.tuner.verification.pairwise import Arm, PairwiseResult
 from commtune.tuner.verification.phase import Verification
 
@@ -27,7 +28,6 @@ def verification(**changes: Any) -> Verification:
         "blocks": 9,
         "planned": 9, "stopped": "clear", "failures": {}, "lost": {}, "detail": "", "run_s": 1.0,
         "speeds": MachineStates(()), "then": {}, "now": {}, "oversubscribed": False,
-        "slow_runs": "",
     }  # fmt: skip
     return Verification(**{**nothing, **changes})
 
@@ -63,8 +63,10 @@ def test_failures_stand_beside_it() -> None:
 
 
 def test_slow_runs_stand_beside_what_was_found() -> None:
-    slow = "more slow runs than with the default at 8 B; at 8 B, 4 of 20 took over 1.5 times"
-    found = verification(slow_runs=slow)
+    tails = (measure_tail(8, [[(1.1, 1.0)] * 16 + [(1.1, 3.0)] * 4]),)
+    found = verification(tails=tails)
+    slow = describe_slow_runs(tails)
+    assert "at 8 B, 4 of 20 took over 1.5 times" in slow
     assert verify._finding(verification()) == "holds"
     assert verify._finding(found) == "holds, with more slow runs than the default"
     assert of_profile(found) == [slow.replace("; ", ";\n  ")]

@@ -46,6 +46,7 @@ from commtune.model import Configuration, Workload
 
 WORKLOAD = {"operation": "allreduce", "sizes": list(given.SIZES), "ranks": 2, "nodes": 1}
 WORDS = Workload.of_plain(WORKLOAD)
+_PROFILE = given.profile(tails=(given.tail(1024),))
 
 
 def record(name: str = "shm") -> CampaignRecord:
@@ -75,7 +76,7 @@ def fill(url: str, name: str = "shm", run: str = "r1") -> None:
         store.finish_run(number, result, "allreduce")
         store.job_book(number).put_job(given.job(f"{name}-job"))
         store.add_execution(number, given.execution(said=("gpu[01-04] connect",)))
-        store.save_profiles(number, [given.profile()])
+        store.save_profiles(number, [_PROFILE])
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +156,7 @@ def test_merging_keeps_all_evidence(bundle: Path, source: str, url: str) -> None
         assert given.samples_of(ours, "r1", 8) == given.samples_of(theirs, "r1", 8)
         assert given.count(ours, "jobs") == 1 and given.count(ours, "locks") == 1
         (loaded,) = find_profiles(url, "shm@site-a")
-        assert load_profile(url, str(loaded.id)).profile == given.profile()
+        assert load_profile(url, str(loaded.id)).profile == _PROFILE
         assert find_damage(ours.database) == []
 
 

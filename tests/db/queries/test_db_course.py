@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import database_values as given
 import pytest
 from best_rows import best_profiles
-from sqlalchemy import text
+from sqlalchemy import text, update
 
+from commtune.app.profiles.answers import best_answers
+from commtune.db.damage import Damage, DamagedRows, DamagedRowWarning
+from commtune.db.inspection import inspect_database
 from commtune.db.queries import profiles
 from commtune.db.queries.listing import count_phases
 from commtune.db.storage.store import Store
+from commtune.db.tables import PROFILES
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, Configuration, Followed, Operation, Phase
 from commtune.model.conclusion import Conclusion, FurtherRuns
@@ -116,7 +121,12 @@ def test_a_profile_keeps_shares_and_details(url: str, store: Store, campaign_id:
     contributions = (VariableEffect(names=("A",), kept=True, points=(effect,)),)
     side = BoundarySide(bytes=512, configuration=given.TUNED, ratio=0.9, low=0.8, pairs=3)
     boundaries = (RangeBoundary(512, 1024, (side,)),)
-    kept = given.profile(points=points, contributions=contributions, boundaries=boundaries)
+    kept = given.profile(
+        points=points,
+        contributions=contributions,
+        boundaries=boundaries,
+        tails=(given.tail(1024), given.tail(1 << 20)),
+    )
     bare = given.profile("bare", configuration=Configuration({"A": "1"}), bytes_low=1)
     store.save_profiles(campaign_id, [kept, bare])
     assert profiles.load_profile(url, "allreduce-large").profile == kept
@@ -126,3 +136,38 @@ def test_a_profile_keeps_shares_and_details(url: str, store: Store, campaign_id:
     rows = {row.name: row for row in best_profiles(url, "allreduce", 1024)}
     assert [point.share for point in rows["allreduce-large"].points] == [0.75, 0.25]
     assert [point.share for point in rows["bare"].points] == [1.0]
+
+
+def test_what_stands_beside_a_speedup_may_be_missing_or_damaged(
+    url: str, store: Store, campaign_id: int
+) -> None:
+    store.save_profiles(campaign_id, [given.profile(tails=(given.tail(1024),))])
+    (answer, *_), _ = best_answers("allreduce", 1024, {}, url)
+    assert answer.tail == given.tail(1024)
+    (answer, *_), _ = best_answers("allreduce", 1 << 20, {}, url)
+    assert answer.tail is None
+    number = answer.row.id
+
+    def put(details: dict[str, Any]) -> None:
+        with store.database.write() as connection:
+            connection.execute(update(PROFILES).values(details=details))
+
+    def damage() -> list[Damage]:
+        return [one for one in inspect_database(url)[1] if one.table == "profiles"]
+
+    put({"contributions": [], "boundaries": []})  # as older versions stored it
+    assert profiles.load_profile(url, str(number)).profile == given.profile()
+    assert best_answers("allreduce", 1024, {}, url)[0][0].tail is None
+    assert damage() == []
+    damaged = {**vars(given.tail(1024)), "p95_ratio": "slow"}
+    lacking = {name: value for name, value in damaged.items() if name != "pairs"}
+    for one, problem in (
+        (damaged, "p95_ratio: 'slow' is not a number"),
+        (lacking | {"p95_ratio": 1.0}, "lacks pairs"),
+    ):
+        put({"tails": [one]})
+        assert damage() == [Damage("profiles", str(number), "details", f"tails: {problem}")]
+        with pytest.warns(DamagedRowWarning, match=problem):
+            assert best_answers("allreduce", 1024, {}, url)[0][0].tail is None
+        with pytest.warns(DamagedRowWarning), pytest.raises(DamagedRows):
+            profiles.load_profile(url, str(number))

@@ -40,6 +40,7 @@ from commtune.model import (
     Profile,
     RunRequest,
     RunResult,
+    Tail,
     Timing,
     Verdict,
     VerificationRecord,
@@ -196,6 +197,20 @@ def point(
     """Evidence that the tuned configuration is faster."""
     gain = Interval(ratio=low + 0.1, low=low, high=low + 0.2, pairs=7)
     return PointEvidence(operation, bytes, speed, 2e-5, 1.5e-5, gain, Verdict.FASTER)
+
+
+def tail(bytes: int) -> Tail:
+    """A slow run of the tuned configuration, and none of the default."""
+    return Tail(
+        bytes=bytes,
+        pairs=15,
+        slow_runs=1,
+        default_slow_runs=0,
+        mean_ratio=1.25,
+        mean_low=1.125,
+        mean_high=1.375,
+        p95_ratio=0.875,
+    )
 
 
 def profile(name: str = "allreduce-large", **changes: Any) -> Profile:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import mean, median, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,11 @@ from commtune.model import (
     Profile,
     RunRequest,
     RunResult,
+    Tail,
     Verdict,
 )
 from commtune.model.profile import BoundarySide, RangeBoundary
+from commtune.tuner.statistics.tails import measure_tail
 
 if TYPE_CHECKING:
     from stored_campaigns import Made
@@ -40,14 +43,19 @@ class Said:
     made: Made
     results: Sequence[tuple[RunRequest, RunResult]]
 
-    def points(self) -> list[PointEvidence]:
-        """The evidence of TUNED by size and speed, with a wide interval of the mean."""
+    @cached_property
+    def _blocks(self) -> Sequence[Mapping[Configuration, RunResult]]:
         blocks: defaultdict[int, dict[Configuration, RunResult]] = defaultdict(dict)
         for request, result in self.results:
             if request.phase is Phase.CONFIRM:
                 blocks[request.block][request.configuration] = result
+        return [*blocks.values()]
+
+    @cached_property
+    def _pairs(self) -> Mapping[tuple[int, str], Sequence[tuple[float, float]]]:
+        """Times of the default and of TUNED by size and speed, seconds."""
         pairs: defaultdict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
-        for block in blocks.values():
+        for block in self._blocks:
             for default, tuned in zip(
                 block[DEFAULT].measurements, block[TUNED].measurements, strict=True
             ):
@@ -56,10 +64,22 @@ class Said:
                     stated = speeds | ({"all"} if self.made.whole else set())
                     for speed in stated:
                         pairs[default.bytes, speed].append((default.median_s, tuned.median_s))
+        return pairs
+
+    def points(self) -> list[PointEvidence]:
+        """The evidence of TUNED by size and speed, with a wide interval of the mean."""
         return [
-            _point(size, speed, found, len(found) / len(blocks))
-            for (size, speed), found in sorted(pairs.items())
+            _point(size, speed, found, len(found) / len(self._blocks))
+            for (size, speed), found in sorted(self._pairs.items())
         ]
+
+    def _tails(self, sizes: Sequence[int]) -> tuple[Tail, ...]:
+        """What stands beside it, over all speeds."""
+        return tuple(
+            measure_tail(size, [self._pairs[size, "all"]])
+            for size in sizes
+            if (size, "all") in self._pairs
+        )
 
     def _speed(self, canary_s: float | None) -> str:
         if not self.made.slow_share:
@@ -96,6 +116,7 @@ class Said:
             note="" if faster else "no gain was shown here; one of up to 7% could still be hidden",
             simulated=self.made.simulated,
             boundaries=(_border(points),) if faster else (),
+            tails=self._tails(sizes) if faster else (),
         )
 
     def conclusion(self) -> dict[str, Any]:

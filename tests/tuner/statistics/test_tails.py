@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.tuner.statistics.tails import describe_slow_runs, measure_tail
+from commtune.tuner.statistics.pairs import Pairs
+from commtune.tuner.statistics.tails import (
+    describe_slow_runs,
+    is_heavier,
+    measure_tail,
+    measure_tails,
+)
 
 
 def times(slow: int, default_slow: int, pairs: int = 20) -> list[tuple[float, float]]:
@@ -21,30 +27,46 @@ def times(slow: int, default_slow: int, pairs: int = 20) -> list[tuple[float, fl
 def test_a_tail_is_heavier_where_chance_would_rarely_make_it_so(
     slow: int, default_slow: int, expected: bool
 ) -> None:
-    tail = measure_tail([times(slow, default_slow)])
-    assert (tail.slow, tail.default_slow, tail.pairs) == (slow, default_slow, 20)
-    assert tail.is_heavier is expected
+    tail = measure_tail(8, [times(slow, default_slow)])
+    assert (tail.slow_runs, tail.default_slow_runs, tail.pairs) == (slow, default_slow, 20)
+    assert is_heavier(tail) is expected
 
 
 def test_of_few_pairs_a_single_slow_run_counts() -> None:
-    assert measure_tail([times(1, 0, pairs=19)]).is_heavier
-    assert not measure_tail([times(1, 1, pairs=19)]).is_heavier
+    assert is_heavier(measure_tail(8, [times(1, 0, pairs=19)]))
+    assert not is_heavier(measure_tail(8, [times(1, 1, pairs=19)]))
 
 
 def test_a_slower_machine_state_is_no_tail() -> None:
     fast, slow = times(0, 0), [(2 * a, 2 * b) for a, b in times(1, 0, pairs=8)]
-    tail = measure_tail([fast, slow])
-    assert (tail.slow, tail.pairs) == (1, 28)
-    assert tail.mean.ratio == pytest.approx((20 * 1.1 + 8 * 2.2) / (20 + 7 * 2 + 6))
+    tail = measure_tail(8, [fast, slow])
+    assert (tail.slow_runs, tail.pairs) == (1, 28)
+    assert tail.mean_ratio == pytest.approx((20 * 1.1 + 8 * 2.2) / (20 + 7 * 2 + 6))
 
 
 def test_the_size_that_is_worst_off_is_described() -> None:
-    tails = {8: measure_tail([times(3, 0)]), 64: measure_tail([times(4, 0)])}
-    assert describe_slow_runs(tails, (8, 64, 512)) == (
+    tails = [measure_tail(8, [times(3, 0)]), measure_tail(64, [times(4, 0)])]
+    assert describe_slow_runs(tails) == (
         "more slow runs than with the default at 8 B, 64 B; at 64 B, 4 of 20 took over 1.5 times "
         "the median (default: 0); speedup of mean times 0.58x to 1.06x (0.79x, 20 pairs), "
         "95 % CI by itself, and of the slowest runs (95th percentile) 0.37x "
         "(20 pairs, no interval)"
     )
-    assert describe_slow_runs(tails, (512,)) == ""
-    assert describe_slow_runs({8: measure_tail([times(1, 1)])}, (8,)) == ""
+    assert describe_slow_runs([]) == ""
+    assert describe_slow_runs([measure_tail(8, [times(1, 1)])]) == ""
+
+
+def test_tails_are_by_size_over_all_machine_states() -> None:
+    cells = {
+        (64, "all"): Pairs(times(1, 0)),
+        (8, "fast"): Pairs(times(1, 0)),
+        (8, "slow"): Pairs(times(0, 1, pairs=8)),
+        (512, "all"): Pairs([(1.1, 1.0)]),
+    }
+    small, large = measure_tails(cells)  # and a single pair tells nothing
+    assert (small.bytes, small.pairs) == (8, 28)
+    assert (small.slow_runs, small.default_slow_runs) == (1, 1)
+    assert (large.bytes, large.pairs) == (64, 20)
+    assert large.mean_low < large.mean_ratio < large.mean_high
+    assert large.mean_ratio == pytest.approx(20 * 1.1 / (19 + 3))
+    assert large.p95_ratio == pytest.approx(1.1)

@@ -141,6 +141,10 @@ def test_slow_runs_are_those_of_one_side_beside_the_other(slow: Arm) -> None:
     assert said.startswith(f"more slow runs than with {slow.other} at 8 B, 64 KiB; at ")
     assert f" 8 of 60 took over 1.5 times the median ({slow.other}: 0); speedup of mean" in said
     assert found.slow_runs[slow.other] == ""
+    for tail in found.tails:
+        counts = {Arm.A: tail.default_slow_runs, Arm.B: tail.slow_runs}
+        assert counts == {slow: 8, slow.other: 0}
+        assert (tail.mean_ratio > 1) == (slow is Arm.A)  # A's time over B's
 
 
 def test_sides_swapped_swap_the_answer() -> None:
