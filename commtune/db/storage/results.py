@@ -29,6 +29,8 @@ from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
 
 _T = TypeVar("_T")
+#: Columns of profiles with what is said beside the evidence; a later version may say more.
+_WORDS = ("note", "details")
 
 
 class StoredCourse(Transactions):
@@ -124,7 +126,8 @@ class StoredCourse(Transactions):
     def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
         """Replaces a campaign's profiles in one transaction; equal ones keep number and date.
 
-        So what a verification found of a profile stays when another one changes.
+        So what a verification found of a profile stays when another one changes, or when a later
+        version says more of the same evidence.
         """
         with self._write() as connection:
             before = _contents(connection, campaign_id)
@@ -135,6 +138,8 @@ class StoredCourse(Transactions):
             changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
             new = [profile for profile in profiles if profile.name in changed]
             _replace_profiles(connection, campaign_id, changed, new)
+            for profile in profiles:
+                _update_words(connection, campaign_id, profile)
 
     @waits_for_database
     def add_verification(self, campaign_id: int, made: model.VerificationRecord) -> None:
@@ -177,9 +182,16 @@ def _replace_profiles(
             connection.execute(insert(PROFILE_POINTS), points)
 
 
+def _update_words(connection: Connection, campaign_id: int, profile: model.Profile) -> None:
+    """Stores what is said of a profile beside what it states."""
+    found = update(PROFILES).filter_by(campaign_id=campaign_id, name=profile.name)
+    values = _profile_values(profile)
+    connection.execute(found.values({name: values[name] for name in _WORDS}))
+
+
 def _contents(connection: Connection, campaign_id: int) -> dict[str, list[Any]]:
-    """Returns what is stored of a campaign's profiles by name, without numbers and dates."""
-    left_out = ("id", "profile_id", "created")
+    """Returns what is stored of a campaign's profiles by name, without numbers, dates, words."""
+    left_out = ("id", "profile_id", "created", *_WORDS)
     columns = [one for one in (*PROFILES.c, *PROFILE_POINTS.c) if one.name not in left_out]
     joined = PROFILES.outerjoin(PROFILE_POINTS, PROFILE_POINTS.c.profile_id == PROFILES.c.id)
     asked = select(*columns).select_from(joined).where(PROFILES.c.campaign_id == campaign_id)

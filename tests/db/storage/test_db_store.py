@@ -12,6 +12,7 @@ from database_values import profiles_of
 from sqlalchemy import text
 
 from commtune.db.codec import pack_samples, unpack_samples
+from commtune.db.queries.profiles import load_profile
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage import runs as runs_module
 from commtune.db.storage.campaigns import rename_campaign
@@ -347,6 +348,19 @@ def test_the_same_profiles_again_keep_their_numbers_and_dates(
     first, second = profiles_of(store)
     assert first.name == "small" and first.id not in {line.id for line in earlier}
     assert second in earlier
+
+
+def test_a_profile_of_which_more_is_said_keeps_its_number_and_date(
+    store: Store, campaign_id: int
+) -> None:
+    store.save_profiles(campaign_id, [given.profile()])
+    (earlier,) = profiles_of(store)
+    said = replace(given.profile(), note="more", tails=(given.tail(1024),))
+    store.save_profiles(campaign_id, [said])
+    (now,) = profiles_of(store)
+    assert (now.id, now.created, now.note) == (earlier.id, earlier.created, "more")
+    stored = load_profile(store.database.url, str(now.id)).profile
+    assert stored.tails == said.tails
 
 
 def test_a_finished_campaign_keeps_its_date_unless_a_run_followed(
