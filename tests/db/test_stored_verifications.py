@@ -119,7 +119,8 @@ def test_a_profile_stays_withdrawn_when_another_one_changes(store: Store) -> Non
     gone = given.verification(finding=VerificationVerdict.GONE, ended_at=before.created + 1e-3)
     store.add_verification(campaign, gone)
     time.sleep(2e-3)
-    store.save_profiles(campaign, [large, replace(small, note="changed")])
+    changed = replace(small, points=(given.point(8, "all"),))
+    store.save_profiles(campaign, [large, changed])
     after = {one.name: one for one in given.profiles_of(store)}
     found = f"verified {format_day(gone.ended_at)}: gone; {before.note}"
     assert after[large.name] == replace(before, verdict=Verdict.WITHDRAWN, note=found)

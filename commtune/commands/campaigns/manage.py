@@ -13,9 +13,11 @@ from commtune import wording
 from commtune.app.campaigns import stored
 from commtune.commands.options import (
     DbOption,
+    JsonOption,
     YesOption,
     called_as,
     is_confirmed,
+    print_json,
     takes_least_strength,
 )
 from commtune.errors import DatabaseFault, UserError
@@ -28,19 +30,19 @@ _Name = Annotated[str, typer.Argument(help="name of a campaign")]
 def show_command(
     name: Annotated[str, typer.Argument(help="CAMPAIGN, CAMPAIGN/PROFILE, or a profile's number")],
     db: DbOption = None,
-    json_output: flags.JsonOption = False,
+    json_output: JsonOption = False,
 ) -> None:
     """Describe a stored campaign or profile."""
     found = stored.find_stored(name, db, with_details=json_output)
     if isinstance(found, stored.ProfileAnswer):
         if json_output:
-            flags.print_json(stored.profile_data(found))
+            print_json(stored.profile_data(found))
         else:
             print(_describe_profile(found))
         return
     profiles = stored.find_profiles(db, name)
     if json_output:
-        flags.print_json({**asdict(found), "profiles": [asdict(one) for one in profiles]})
+        print_json({**asdict(found), "profiles": [asdict(one) for one in profiles]})
     else:
         print(_describe_campaign(found, profiles))
 

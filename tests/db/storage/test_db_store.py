@@ -12,8 +12,8 @@ from database_values import profiles_of
 from sqlalchemy import text
 
 from commtune.db.codec import pack_samples, unpack_samples
-from commtune.db.queries.profiles import load_profile
 from commtune.db.lock_owner import LockOwner
+from commtune.db.queries.profiles import load_profile
 from commtune.db.storage import runs as runs_module
 from commtune.db.storage.campaigns import rename_campaign
 from commtune.db.storage.store import Store
