@@ -128,11 +128,20 @@ class ProfileMaker:
 def _contributions(
     configuration: Configuration, ablations: Sequence[Ablation]
 ) -> tuple[VariableEffect, ...]:
-    """Returns the effects of a configuration's variables, from its ablation."""
-    for ablation in ablations:
-        if ablation.after == configuration and not configuration.is_default:
-            return tuple(effect for effect in ablation.variables if effect.kept)
-    return ()
+    """Returns the effects of a configuration's variables, from its ablation.
+
+    Otherwise from that of a larger one, of which blocks of the ablation tried this part.
+    """
+    if configuration.is_default:
+        return ()
+    own = [one for one in ablations if one.after == configuration]
+    larger = [one for one in ablations if configuration.items() < one.before.items()]
+    return tuple(
+        effect
+        for ablation in (*own, *larger)[:1]
+        for effect in ablation.variables
+        if effect.kept and (own or effect.values.items() <= configuration.items())
+    )
 
 
 def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:
