@@ -109,6 +109,19 @@ def test_a_campaign_recommends_what_works_beside_the_best_only() -> None:
     assert added.keys() <= set(found.unproven_variables)
 
 
+def test_what_ablation_reduced_is_not_confirmed_as_it_was() -> None:
+    """It came back where its result sets a value that works only beside others, too."""
+    halves = split_grid(Recording(load_grid(GRIDS / "openmpi-broadcast.jsonl.gz")), 10)
+    result, runner = run_whole_campaign(halves, 10, halves.runs(20))
+    decision = runner.store.decision(runner.campaign_id)
+    assert decision is not None
+    reduced = {one.before for one in decision.ablations if one.before != one.after}
+    assert reduced
+    assert reduced.isdisjoint(decision.candidates)
+    for profile in result.profiles:
+        assert len(profile.unproven_variables) < max(2, len(profile.configuration))
+
+
 def test_a_held_out_run_that_hung_moves_a_mean_by_little(halves: Halves) -> None:
     place = int(halves.held[0])
     runs = list(halves.grid.runs)
