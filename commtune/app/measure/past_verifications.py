@@ -25,6 +25,7 @@ from commtune.tuner.statistics.session_spread import (
     SessionSpread,
     measure_spread,
 )
+from commtune.tuner.statistics.tails import describe_slow_runs
 from commtune.tuner.verification.claims import Claim
 from commtune.tuner.verification.phase import EARLIER
 
@@ -42,12 +43,14 @@ class PastVerification(MeasuredSession):
         campaign: name of the campaign that has its runs.
         blocks: number of complete blocks of the default and the profile's configuration.
         points: the evidence, by size and machine state.
+        slow_runs: more slow runs than with the default, in words; empty if there are none.
     """
 
     campaign: str
     blocks: int
     record: VerificationRecord
     points: tuple[PointEvidence, ...]
+    slow_runs: str
 
 
 def read_verifications(reference: str, db: str | None = None) -> list[PastVerification]:
@@ -167,4 +170,6 @@ def _judge_campaign(
         _, compared = claim.judge_blocks(blocks, speeds, rules)
         stated = {size: compared.estimates.get(size) for size in claim.stated}
         began = min(run.started_at for run in runs)
-        yield PastVerification(began, stated, campaign, len(blocks), record, compared.points)
+        slow = describe_slow_runs(compared.tails)
+        made = len(blocks)
+        yield PastVerification(began, stated, campaign, made, record, compared.points, slow)

@@ -14,7 +14,7 @@ from commtune import model
 from commtune.db.checked_columns import sound_rows
 from commtune.db.codec import dump_model, load_model
 from commtune.db.damage import Damage
-from commtune.db.storage.rows import Transactions, configuration_row, waits_for_database
+from commtune.db.storage.rows import Transactions, add_row, configuration_row, waits_for_database
 from commtune.db.tables import (
     BLOCKS,
     CONCLUSIONS,
@@ -75,21 +75,18 @@ class StoredCourse(Transactions):
         Raises:
             DatabaseFault: the number belongs to another block.
         """
-        same = select(BLOCKS).where(
-            BLOCKS.c.campaign_id == campaign_id, BLOCKS.c.number == plan.number
-        )
         values = {
             "phase": plan.phase,
             "operation": plan.operation,
             "configurations": [dict(configuration) for configuration in plan.order],
             "created": time.time(),
         }
+        key = {"campaign_id": campaign_id, "number": plan.number}
         with self._write() as connection:
-            rows = sound_rows(connection, same, "blocks", "number")
-            if not rows:
-                new = insert(BLOCKS).values(campaign_id=campaign_id, number=plan.number, **values)
-                connection.execute(new)
-            elif _block(rows[0]) != plan:
+            if add_row(connection, BLOCKS, **key, **values) is not None:
+                return
+            same = select(BLOCKS).filter_by(**key)
+            if [_block(row) for row in sound_rows(connection, same, "blocks", "number")] != [plan]:
                 raise DatabaseFault(f"block {plan.number} is stored with another plan")
 
     def blocks(self, campaign_id: int) -> list[model.BlockPlan]:

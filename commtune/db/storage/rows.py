@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial, wraps
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Column, Connection, Insert, Select, Table, bindparam, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Column, Connection, Insert, Select, Table, bindparam, select
 
 from commtune.db.checked_columns import sound_rows
 from commtune.db.connection.busy_retry import BusyRetry
@@ -72,28 +72,41 @@ class Transactions:
         return self._rows(chosen.order_by(order, table.c.configuration_id), table.name, key)
 
 
+def add_row(connection: Connection, table: Table, **values: Any) -> int | None:
+    """Inserts a row, unless there is one with its key; then it changes nothing.
+
+    Returns:
+        The first column of its primary key; ``None`` if there was such a row.
+    """
+    made = connection.execute(_insert_new(table, connection.dialect.name), values)
+    if not made.rowcount:
+        return None
+    number = made.inserted_primary_key
+    assert number is not None  # it is for inserts of one row
+    return int(number[0])
+
+
+@cache  # building a statement takes longer than executing it
+def _insert_new(table: Table, dialect: str) -> Insert:
+    # Both databases have this clause, but SQLAlchemy has it only in its modules for each.
+    insert = import_module(f"sqlalchemy.dialects.{dialect}").insert
+    made = insert(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    return cast(Insert, made)
+
+
 def ensure_row(
     connection: Connection, table: Table, key: Column[str], value: str, **others: Any
 ) -> int:
     """Returns the number of the row with this key, which is created if missing."""
-    find, make = _find_and_make(table, key)
-    found = connection.execute(find, {"wanted": value}).scalar_one_or_none()
-    if found is not None:
-        return int(found)
-    try:
-        # In a savepoint, because a failed insert aborts the whole transaction on PostgreSQL.
-        with connection.begin_nested():
-            made = connection.execute(make, {key.key: value, **others})
-            number = made.inserted_primary_key
-            assert number is not None  # it is for inserts of one row
-            return int(number[0])
-    except IntegrityError:  # another program created it at this moment
-        return int(connection.execute(find, {"wanted": value}).scalar_one())
+    made = add_row(connection, table, **{key.key: value}, **others)
+    if made is not None:
+        return made
+    return int(connection.execute(_find(table, key), {"wanted": value}).scalar_one())
 
 
-@cache  # building a statement takes longer than executing it
-def _find_and_make(table: Table, key: Column[str]) -> tuple[Select[Any], Insert]:
-    return select(table.c.id).where(key == bindparam("wanted")), insert(table)
+@cache
+def _find(table: Table, key: Column[str]) -> Select[Any]:
+    return select(table.c.id).where(key == bindparam("wanted"))
 
 
 def configuration_row(connection: Connection, configuration: Configuration) -> int:

@@ -18,8 +18,8 @@ from commtune.db.checked_columns import sound_columns, sound_rows
 from commtune.db.records import time_column
 from commtune.db.storage.rows import (
     Transactions,
+    add_row,
     configuration_row,
-    ensure_row,
     waits_for_database,
 )
 from commtune.db.tables import CAMPAIGNS, CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
@@ -53,7 +53,6 @@ _CANARIES = MEASUREMENTS.c.canary_s, MEASUREMENTS.c.canary_after_s
 _FIND_TRIAL = select(TRIALS.c.id, TRIALS.c.configuration_id).where(
     TRIALS.c.campaign_id == bindparam("campaign"), TRIALS.c.number == bindparam("trial")
 )
-_ADD_TRIAL = insert(TRIALS)
 _FIND_RUN = select(RUNS.c.id, RUNS.c.campaign_id).where(RUNS.c.run_id == bindparam("which"))
 _CLOSE_RUN = (
     update(RUNS)
@@ -78,14 +77,13 @@ class StoredRuns(Transactions):
         Raises:
             DatabaseFault: the number belongs to another configuration.
         """
-        values = {"origin": origin, "created": time.time()}
         key = {"campaign_id": campaign_id, "number": number}
         with self._write() as connection:
             wanted = configuration_row(connection, configuration)
-            trial = _find_trial(connection, campaign_id, number)
-            if trial is None:
-                connection.execute(_ADD_TRIAL, {**key, **values, "configuration_id": wanted})
-            elif trial.configuration_id != wanted:
+            values = {"configuration_id": wanted, "origin": origin, "created": time.time()}
+            if add_row(connection, TRIALS, **key, **values) is not None:
+                return
+            if _find_trial(connection, campaign_id, number).configuration_id != wanted:
                 raise DatabaseFault(f"trial {number} is stored with another configuration")
 
     def trials(self, campaign_id: int) -> list[model.Trial]:
@@ -232,7 +230,7 @@ class StoredRuns(Transactions):
             return ids, rows, measured
 
 
-def _find_trial(connection: Connection, campaign_id: int, number: int) -> Any | None:
+def _find_trial(connection: Connection, campaign_id: int, number: int) -> Any:
     """Returns the row numbers of a trial and of its configuration; ``None`` without a trial."""
     asked = {"campaign": campaign_id, "trial": number}
     return connection.execute(_FIND_TRIAL, asked).one_or_none()
@@ -242,11 +240,10 @@ def _register(connection: Connection, campaign_id: int, request: RunRequest, ses
     trial = _find_trial(connection, campaign_id, request.trial)
     if trial is None:
         raise DatabaseFault(f"run {request.run_id} belongs to unknown trial {request.trial}")
-    ensure_row(
+    add_row(
         connection,
         RUNS,
-        RUNS.c.run_id,
-        request.run_id,
+        run_id=request.run_id,
         campaign_id=campaign_id,
         trial_id=trial.id,
         configuration_id=trial.configuration_id,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from commtune.errors import UserError
@@ -120,6 +120,7 @@ class Claim:
     ) -> tuple[tuple[SizeVerification, ...], Compared]:
         """Judges every size of the claim by fresh blocks; returns also what these showed."""
         found = compare_candidate(blocks, self.configuration, self.operation, speeds, rules)
+        found = replace(found, tails=[tail for tail in found.tails if tail.bytes in self.sizes])
         return tuple(_judge_size(self, size, found, rules) for size in self.sizes), found
 
 

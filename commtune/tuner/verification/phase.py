@@ -262,7 +262,7 @@ class VerifyPhase:
             then=_shares(self._known.canaries(Phase.CONFIRM), speeds),
             now=_shares(Evidence.of_runs(self._fresh()).canaries(Phase.VERIFY), speeds),
             oversubscribed=oversubscribed,
-            tails=tuple(tail for tail in compared.tails if tail.bytes in self._claim.sizes),
+            tails=tuple(compared.tails),
         )
 
 

@@ -136,11 +136,15 @@ def test_a_gain_that_holds_with_slow_runs_says_so(laboratory: Laboratory) -> Non
     def truth(configuration: Configuration, size: int) -> float:
         return usual(configuration, size) * (next(turns) if configuration == TUNED else 1)
 
+    number = laboratory.session().runner.campaign_id
+    Store(laboratory.database).save_profiles(number, [PROFILE])
     assert laboratory.verify(10.0).slow_runs == ""
     verification = laboratory.becomes(truth, noise=0.02).verify(40.0)
     assert verification.finding is VerificationVerdict.HOLDS
     said = r"more slow runs than with the default at .*; at .*, \d+ of \d+ took over 1.5 times"
     assert re.match(said, verification.slow_runs)
+    read = read_verifications("1", laboratory.database.whole_url)
+    assert [one.slow_runs for one in read] == ["", verification.slow_runs]
 
 
 def test_past_verifications_are_read_from_their_runs(

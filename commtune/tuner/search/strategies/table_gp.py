@@ -76,10 +76,10 @@ class TableImprovement:
         begun = self._model.tried + len(self._waiting)
         if begun <= self._first:
             return pop_open(self._balanced, is_open) or self._random.ask(is_open)
-        # Nothing valuable may be left of an old set of candidates: then a new one is drawn.
-        for _ in range(2):
-            if self._candidate_set is None:
-                self._candidate_set = self._evaluate()
+        # Nothing open may be left of a set of candidates: then another one is drawn.
+        for is_spent in (False, True):
+            if self._candidate_set is None or is_spent:
+                self._candidate_set = self._evaluate(fits=not is_spent)
             found = pop_open(self._candidate_set.smaller, is_open)
             if found is None and begun % _SINGLE_VALUE_EVERY == 0:
                 found = pop_open(self._alone, is_open)
@@ -87,7 +87,6 @@ class TableImprovement:
                 found = self._take(self._candidate_set, is_open)
             if found is not None:
                 return found
-            self._candidate_set = None
         return self._random.ask(is_open)
 
     def wait_for(self, configuration: Configuration) -> None:
@@ -118,9 +117,10 @@ class TableImprovement:
         del runs, failed
         self._candidate_set = None
 
-    def _evaluate(self) -> _CandidateSet:
-        self._model.fit()
-        self._fitted_at = self._model.runs
+    def _evaluate(self, *, fits: bool) -> _CandidateSet:
+        if fits:
+            self._model.fit()
+            self._fitted_at = self._model.runs
         known = self._model.encoding.rows([DEFAULT, *self._model.fitted])
         known_mean, _ = self._model.predict(known)
         rows = self._candidates(known, known_mean)

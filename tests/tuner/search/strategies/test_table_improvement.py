@@ -63,3 +63,15 @@ def test_the_one_value_that_gains_is_soon_found_by_itself() -> None:
     alone = Configuration({"V3": "2"})
     # Of 24 single values and 65,535 configurations: by halves, not by luck.
     assert sum(alone in proposed(24, gain=0.3, seed=seed) for seed in range(10)) >= 7
+
+
+def test_where_nothing_open_is_left_of_the_candidates_others_come_from_the_same_fit() -> None:
+    space, rng, speedups = space_of(5), random.Random(1), np.zeros(2)
+    model = TableModel(space, SIZES)
+    model.add([(one, speedups) for one in (DEFAULT, *(space.sample(rng) for _ in range(20)))])
+    strategy = TableImprovement(model, np.full(2, 0.5), rng)
+    assert strategy.ask(lambda one: not one.is_default) is not None
+    fitted = model.fitted
+    model.add([(space.sample(rng), speedups)])
+    assert strategy.ask(lambda _: False) is None
+    assert model.fitted is fitted
