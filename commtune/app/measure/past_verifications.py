@@ -20,7 +20,11 @@ from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.statistics.machine_states import fit_states
-from commtune.tuner.statistics.session_spread import MeasuredSession, SessionSpread, measure_spread
+from commtune.tuner.statistics.session_spread import (
+    MeasuredSession,
+    SessionSpread,
+    measure_spread,
+)
 from commtune.tuner.verification.claims import Claim
 from commtune.tuner.verification.phase import EARLIER
 
