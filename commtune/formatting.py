@@ -180,7 +180,7 @@ def describe_aggressor(aggressor: Aggressor) -> str:
     ranks, nodes = aggressor.ranks, aggressor.nodes
     said = (
         f"beside an aggressor: {aggressor.pattern} of {format_size(aggressor.message_bytes)} "
-        f"from {ranks} ranks on {nodes} node{'' if nodes == 1 else 's'}"
+        f"from {ranks} ranks on {format_count(nodes, 'node')}"
     )
     if not (aggressor.burst_s or aggressor.pause_s):
         return said

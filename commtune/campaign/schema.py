@@ -13,14 +13,7 @@ from commtune.campaign.job_keys import PbsPart, SlurmPart
 from commtune.campaign.jobs import AggressorPart
 from commtune.campaign.plan import Budget
 from commtune.campaign.timing import TimingPart
-from commtune.campaign.value_types import (
-    AUTO,
-    Seconds,
-    Share,
-    Words,
-    parse_share,
-    require_within,
-)
+from commtune.campaign.value_types import AUTO, Seconds, Share, Words, parse_share, require_within
 from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.exact_values import exact_text
 from commtune.documents.nearest import quote_value

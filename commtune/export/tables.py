@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
@@ -98,17 +98,14 @@ def write_parquet(columns: _Columns, rows: _Rows, out: BinaryIO) -> int:
     schema = pyarrow.schema(
         [(name, types.get(kind, pyarrow.string())) for name, kind in columns.items()]
     )
-    read: list[Callable[[Any], Any]] = [
-        _moment if kind is datetime else lambda value: value for kind in columns.values()
-    ]
     count = 0
     with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
         for group in in_groups(rows):
             count += len(group)
-            values = zip(*group, strict=True)
+            cells = zip(columns.values(), zip(*group, strict=True), schema, strict=True)
             arrays = [
-                pyarrow.array([of(value) for value in column], type=field.type)
-                for of, column, field in zip(read, values, schema, strict=True)
+                pyarrow.array(map(_moment, column) if kind is datetime else column, field.type)
+                for kind, column, field in cells
             ]
             writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
     return count

@@ -11,12 +11,7 @@ from pathlib import Path
 import commtune
 from commtune import process
 from commtune.errors import UserError
-from commtune.kernels.build_steps import (
-    BuildLog,
-    BuildSteps,
-    digest_of,
-    scratch_folder,
-)
+from commtune.kernels.build_steps import BuildLog, BuildSteps, digest_of, scratch_folder
 from commtune.model import MpiInstallation, content_key
 from commtune.paths import is_file
 from commtune.private_files import make_private_folder, require_own

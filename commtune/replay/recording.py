@@ -216,16 +216,12 @@ def _line(data: Mapping[str, Any]) -> str:
     return json.dumps(data, separators=(",", ":")) + "\n"
 
 
-def load_grid(path: Path) -> Grid:
-    """Reads a recording, compressed or not.
+def load_grid(path: Path, *, is_whole: bool = True) -> Grid:
+    """Reads a recording, compressed or not; if it isn't whole, without its last, cut line.
 
     Raises:
         UserError: the file can't be read, or is no complete recording of this version.
     """
-    return _load(path)
-
-
-def _load(path: Path, *, is_whole: bool = True) -> Grid:
     try:
         content = read_file(path, _LARGEST_FILE)
         if not is_whole:
@@ -355,7 +351,7 @@ class Recorder:
         """
         if not exists(self.part):
             return load_grid(self.out) if exists(self.out) else None
-        grid = _load(self.part, is_whole=False)
+        grid = load_grid(self.part, is_whole=False)
         return grid if grid.runs else None
 
     def begin(self, grid: Grid) -> None:

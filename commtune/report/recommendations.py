@@ -45,14 +45,10 @@ class _AnswerCard:
 
 def answer_cards(record: ReportedCampaign, points: Sequence[SizePoint]) -> tuple[_AnswerCard, ...]:
     """Returns a card for each range of ascending sizes, then one for all sizes."""
-    ranged = [_card(record, profile, points) for profile in _merged(record.ranged)]
+    # Neighbouring ranges with the same configuration and verdict share a card.
+    same = groupby(record.ranged, key=lambda profile: (profile.configuration, profile.verdict))
+    ranged = [_card(record, tuple(profiles), points) for _, profiles in same]
     return (*ranged, *([_one(record)] if record.one else []))
-
-
-def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
-    """Merges neighbouring ranges with the same configuration and verdict."""
-    same = groupby(profiles, key=lambda profile: (profile.configuration, profile.verdict))
-    return [tuple(members) for _, members in same]
 
 
 def _card(
@@ -191,10 +187,9 @@ def _candidates(record: ReportedCampaign) -> str:
         return f"{said} Speedups come from fresh blocks that the search never saw."
     ends = Counter((c.blocks, _STOPPED.get(c.stopped, c.stopped or "the end")) for c in confirmed)
     blocks = [f"{number} in {made} blocks, until {why}" for (made, why), number in ends.items()]
-    count = len(confirmed)
     return (
-        f"{said} Speedups come from fresh blocks that the search never saw, of {count} "
-        f"candidate{'s' if count != 1 else ''}: {'; '.join(blocks)}."
+        f"{said} Speedups come from fresh blocks that the search never saw, of "
+        f"{formatting.format_count(len(confirmed), 'candidate')}: {'; '.join(blocks)}."
     )
 
 

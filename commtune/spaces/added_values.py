@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from commtune.spaces.parameter import (
-    Clause,
-    Constraint,
-    Forbidden,
-    Parameter,
-    Restricted,
-    Value,
-)
+from commtune.spaces.parameter import Clause, Constraint, Forbidden, Parameter, Restricted, Value
 from commtune.spaces.space import Space
 
 

@@ -96,7 +96,7 @@ def _fill_in(
     said.setdefault("kind", _choose_kind(fact.variable, said))
     said.setdefault("default", fact.variable.default or "chosen by the library")
     said.setdefault("source", fact.catalogue.list_sources(fact.variable))
-    said.setdefault("note", _write_note(fact.variable))
+    said.setdefault("note", " ".join(f"{fact.variable.meaning} {fact.variable.caution}".split()))
     said.setdefault("applies_to", _list_uses(fact))
     return said | _find_risks(fact.variable, said)
 
@@ -182,11 +182,6 @@ def _choose_kind(variable: Variable, said: Mapping[str, Any]) -> str:
     values = said.get("values")
     whole = isinstance(values, list) and all(_is_whole(str(value)) for value in values)
     return "integer" if whole or "range" in said else "choice"
-
-
-def _write_note(variable: Variable) -> str:
-    said = (variable.meaning, variable.caution)
-    return " ".join(" ".join(text.split()) for text in said if text)
 
 
 def _list_uses(fact: KnownVariable) -> list[str]:

@@ -156,14 +156,16 @@ class SpaceEditor:
         if value and self._opens(name, value):
             self._open(name, value, at)
             return
-        offered = self._offered()
+        known = self._unpinned
+        offered = {n: {r.value for r in p.restricted} for n, p in known.items() if p.restricted}
         if name not in offered or (value and value not in offered[name]):
+            words = [f"{n}={v}" for n, values in offered.items() for v in sorted(values)]
             raise at.error(
                 f"{quote_value(written)} does not need an opt-in",
-                hint=suggest_nearest(written, self._opt_in_words()),
+                hint=suggest_nearest(written, [*self.space.left_out, *words]),
             )
         wanted = {value} if value else offered[name]
-        self._replace(_with_restricted(self._unpinned[name], wanted), at)
+        self._replace(_with_restricted(known[name], wanted), at)
 
     def _opens(self, name: str, value: str) -> bool:
         """Whether a value's parameter needs an opt-in and has at most one for single values."""
@@ -180,14 +182,6 @@ class SpaceEditor:
         left_out = {n: p for n, p in self.space.left_out.items() if n != name}
         others = [p for p in self.space.parameters if p.name != name]
         self._become([*others, changed], left_out=left_out, at=at)
-
-    def _offered(self) -> dict[str, set[str]]:
-        known = self._unpinned.items()
-        return {n: {r.value for r in p.restricted} for n, p in known if p.restricted}
-
-    def _opt_in_words(self) -> list[str]:
-        values = [f"{n}={v}" for n, vs in self._offered().items() for v in sorted(vs)]
-        return [*self.space.left_out, *values]
 
     @property
     def _unpinned(self) -> dict[str, Parameter]:

@@ -51,7 +51,8 @@ def _names(family: str) -> tuple[str, ...]:
     return tuple(family if size is Size.STANDARD else f"{family}-{size}" for size in Size)
 
 
-def _family_of(name: str) -> tuple[str, Size]:
+def split_preset(name: str) -> tuple[str, Size]:
+    """Returns the family and the size that the name of a shipped space says."""
     for size in (Size.QUICK, Size.THOROUGH):
         family = name.removesuffix(f"-{size}")
         if family != name and family in list_shipped(_PRESETS):
@@ -62,7 +63,7 @@ def _family_of(name: str) -> tuple[str, Size]:
 @cache
 def preset_text(name: str) -> str:
     """Returns the text of a shipped space and its parts: to search it is faster than to parse."""
-    family, _ = _family_of(name)
+    family, _ = split_preset(name)
     text = shipped_file(_folder_of(family), family).read_text(encoding="utf-8")
     parts = [part for listed in _INCLUDED.findall(text) for part in listed.split(",")]
     return "\n".join([text, *(preset_text(part.strip()) for part in parts)])
@@ -81,7 +82,7 @@ def load_space(name: str | Path) -> Space:
     if is_path(name):
         return build_space(load_document(Path(name), SpaceError))
     require_shipped("space", text, list_presets())
-    family, size = _family_of(text)
+    family, size = split_preset(text)
     return replace(_of_size(_shipped_whole(family), size), name=text)
 
 

@@ -14,12 +14,7 @@ from commtune.documents.yaml_document import Document, Place
 from commtune.errors import DocumentError, InvalidValue, SpaceError
 from commtune.spaces.added_values import add_value
 from commtune.spaces.building import as_value
-from commtune.spaces.catalogue.loading import (
-    KnownVariable,
-    add_variables,
-    list_libraries,
-    look_up,
-)
+from commtune.spaces.catalogue.loading import KnownVariable, add_variables, list_libraries, look_up
 from commtune.spaces.catalogue.words import Danger, Level, Role, Scope
 from commtune.spaces.catalogue_facts import add_conditions, complete_document, declare_values
 from commtune.spaces.customizing import customize_space, in_order

@@ -241,7 +241,10 @@ def _choose_timing(
         say: tells a person how long that takes.
     """
     one_by_one = spec.plan.timing
-    most = _most_operations(one_by_one, usual)
+    samples = one_by_one.warmup + one_by_one.min_samples
+    once_s = math.fsum(measured.median_s for measured in usual.measurements)
+    # With so many operations in a batch, measuring takes as long as a whole run without.
+    most = usual.wall_s / (samples * once_s)
     batch = next((count for count in _BATCHES if count <= most), 0)
     if not batch:
         return _keep_timing(spec, f"batches of {DEFAULT_BATCH} would take longer than a run"), []
@@ -290,13 +293,6 @@ def _find_spread(runs: Sequence[RunResult]) -> float:
 def _list_modes(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
     batched = replace(one_by_one, mode=BATCHED, operations=batch)
     return one_by_one, batched, replace(batched, graph=True)
-
-
-def _most_operations(timing: Timing, usual: RunResult) -> float:
-    """Returns the operations of a batch with which measuring takes as long as a run without."""
-    samples = timing.warmup + timing.min_samples
-    once_s = math.fsum(measured.median_s for measured in usual.measurements)
-    return usual.wall_s / (samples * once_s)
 
 
 def _are_good(runs: Sequence[RunResult]) -> bool:

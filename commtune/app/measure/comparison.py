@@ -13,12 +13,7 @@ from commtune.app.measure.benchmarking import list_settings_remarks
 from commtune.app.measure.past_verifications import measure_session_spread
 from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.patterns import choose_group_size
-from commtune.campaign.workload import (
-    DEFAULT_SIZES,
-    check_elements,
-    check_emulated,
-    rounded_words,
-)
+from commtune.campaign.workload import DEFAULT_SIZES, check_elements, check_emulated, rounded_words
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription

@@ -11,22 +11,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from commtune.app.profiles.best import BestRow, best_at_size, best_by_size
-from commtune.app.profiles.explained import (
-    Answer,
-    Explained,
-    LikelyProfile,
-    Neighbour,
-    row_data,
-)
+from commtune.app.profiles.explained import Answer, Explained, LikelyProfile, Neighbour, row_data
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
 from commtune.db.queries.best import measured_sizes, size_distance
-from commtune.db.queries.profiles import (
-    find_profiles,
-    load_profile,
-    load_strength,
-    load_tail,
-)
+from commtune.db.queries.profiles import find_profiles, load_profile, load_strength, load_tail
 from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability

@@ -194,12 +194,6 @@ def _identify_wheel(prefix: Path, name: str) -> MpiInstallation:
     return _identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
-def _wheel_roots() -> list[Path]:
-    """Returns the folders that are searched for installed wheels, in order."""
-    named = os.environ.get(_SEARCH_PATH_VARIABLE, "").split(os.pathsep)
-    return [*(Path(folder) for folder in named if folder), data_root()]
-
-
 def data_root() -> Path:
     return platformdirs.user_data_path("commtune", appauthor=False) / "mpi"
 
@@ -240,7 +234,8 @@ def _is_own(folder: Path) -> bool:
 
 
 def _wheel(name: str) -> MpiInstallation:
-    roots = _wheel_roots()
+    named = os.environ.get(_SEARCH_PATH_VARIABLE, "").split(os.pathsep)
+    roots = [*(Path(folder) for folder in named if folder), data_root()]
     wheel = WHEELS[name]
     own = f"{name}-{wheel.version}"
     for prefix in (p for root in roots for p in (root / own, root / name, root)):

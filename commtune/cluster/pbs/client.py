@@ -121,16 +121,13 @@ class PbsScheduler:
     finished jobs as long as the server keeps their history (``job_history_enable``).
     """
 
+    name = "PBS"
+    keeps_accounts = False
     #: Environment of PBS's commands. Jobs inherit nothing of it.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     #: Name of the user whose jobs these are; empty for the user of this process.
     user: str = ""
     timeout_s: float = 60.0  # seconds that a call may take
-    keeps_accounts: bool = field(default=False, init=False)
-
-    @property
-    def name(self) -> str:
-        return "PBS"
 
     def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
         waiting = ["-W", f"depend=afterany:{_full_id(after)}"] if after else []

@@ -117,6 +117,7 @@ def _id_lists(jobs: Iterable[str]) -> Iterator[str]:
 class SlurmScheduler:
     """Slurm by its commands; implements ``cluster.scheduler.Scheduler``."""
 
+    name = "Slurm"
     #: Environment of Slurm's commands. Jobs inherit it, without what ``clean_environment`` drops,
     #: unless their scripts say ``--export=NONE``.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -128,10 +129,6 @@ class SlurmScheduler:
     shared_queue: SharedAnswer | None = None
     shared_accounts: SharedAnswer | None = None
     timeout_s: float = 60.0  # seconds that a call may take
-
-    @property
-    def name(self) -> str:
-        return "Slurm"
 
     def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
         waiting = [f"--dependency=afterany:{after}"] if after else []

@@ -67,10 +67,7 @@ def _read_site(answer: str) -> Site:
 def _ask_site(environment: Mapping[str, str]) -> str:
     """Returns as JSON what ``_read_site`` reads; a site may have no topology configured."""
     config = ask_slurm(_CONFIG, environment)
-    try:
-        network = ask_slurm(("scontrol", "show", "topology"), environment)
-    except SlurmFault:
-        network = ""
+    network = try_ask_slurm(("scontrol", "show", "topology"), environment)
     keeps_accounts = SlurmScheduler(environment).has_accounts()
     return json.dumps({"config": config, "topology": network, "keeps_accounts": keeps_accounts})
 

@@ -16,20 +16,16 @@ from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, Trace
 from commtune.formatting import format_size
 
 _PREFIX = "MPIR_CVAR_"
-#: Further prefixes under which MPICH looks up the same variable.
-_ALIASES = ("MPICH_", "MPIR_PARAM_")
+#: The prefixes under which MPICH looks up a variable.
+_PREFIXES = (_PREFIX, "MPICH_", "MPIR_PARAM_")
 _FALLBACK = "MPIR_CVAR_COLLECTIVE_FALLBACK"
 _NOT_USABLE = "User set collective algorithm is not usable for the provided arguments"
 _COMPOSITIONS = {"1": "alpha", "2": "beta", "3": "gamma", "4": "delta"}
 
 
 def _control_of(name: str) -> str | None:
-    if name.startswith(_PREFIX):
-        return name
-    for alias in _ALIASES:
-        if name.startswith(alias):
-            return _PREFIX + name.removeprefix(alias)
-    return None
+    own = (name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix))
+    return next((_PREFIX + rest for rest in own), None)
 
 
 def _is_missing(name: str, evidence: TraceEvidence) -> bool:

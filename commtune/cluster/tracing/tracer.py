@@ -7,11 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from commtune.cluster.tracing.library import (
-    TracedLibrary,
-    TraceEvidence,
-    judge_settings,
-)
+from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, judge_settings
 from commtune.cluster.tracing.mpich import MPICH
 from commtune.cluster.tracing.nccl import NCCL
 from commtune.cluster.tracing.openmpi import OPENMPI

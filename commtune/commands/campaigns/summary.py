@@ -337,16 +337,12 @@ def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str
     else:
         lines.append(again)
     if report.likely and not report.likely[0].simulated:
-        reference = shlex.quote(f"{plan.name}/{_surest(report.likely).name}")
+        surest = max(report.likely, key=lambda one: max(p.gain.low for p in one.points_inside))
+        reference = shlex.quote(f"{plan.name}/{surest.name}")
         lines.append(f"{program} verify {reference}{there}   (likely, not proven)")
         lines.append(f"{program} export {reference} --format sh --accept likely{there}")
     lines.append(f"{program} report {shlex.quote(plan.name)}{there}")
     return "Next:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def _surest(profiles: Sequence[Profile]) -> Profile:
-    """The one with the highest lower end at some size."""
-    return max(profiles, key=lambda one: max(p.gain.low for p in one.points_inside))
 
 
 def _worth_asking(plan: Plan, faster: Sequence[Profile]) -> int:

@@ -14,7 +14,7 @@ from commtune.errors import UnknownName
 from commtune.formatting import format_count, format_table, wrap_text
 from commtune.spaces.catalogue import loading, wording
 from commtune.spaces.catalogue.schema import Interaction
-from commtune.spaces.loading import list_presets, load_space, preset_text
+from commtune.spaces.loading import list_presets, load_space, preset_text, split_preset
 from commtune.spaces.space import Space
 
 _HEADER = ("variable", "library", "default", "mind", "what it does")
@@ -68,7 +68,7 @@ def _searched(name: str) -> Iterator[tuple[Space, str]]:
     """Shipped spaces that set a variable, with how they do; one of each that comes in sizes."""
     shipped = list_presets()
     for preset in shipped:
-        if preset.removesuffix("-quick").removesuffix("-thorough") in set(shipped) - {preset}:
+        if split_preset(preset)[0] != preset:
             continue  # a size of another one
         if name in preset_text(preset):
             sizes = [s for s in (preset, f"{preset}-thorough") if s in shipped]

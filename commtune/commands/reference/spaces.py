@@ -13,7 +13,7 @@ from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError
 from commtune.formatting import format_many, wrap_text
 from commtune.spaces.catalogue_facts import list_remarks
-from commtune.spaces.loading import list_presets, load_space
+from commtune.spaces.loading import list_presets, load_space, split_preset
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
 
@@ -104,7 +104,7 @@ def spaces_show_command(
     print(f"{space.name} {space.version}: {space.summary}")
     meant = ", ".join([f"{space.library} {space.versions}", *space.operations])
     print(f"for {meant}; {format_many(space.count())} configurations")
-    family = name.removesuffix("-quick").removesuffix("-thorough")
+    family, _ = split_preset(name)
     sizes = {family, f"{family}-quick", f"{family}-thorough"} - {name}
     if others := [other for other in list_presets() if other in sizes]:
         print(f"in other sizes: {', '.join(others)}")

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
-from commtune.db.queries.profiles import (
-    PROFILE,
-    campaign_names,
-    common_fields,
-    read_evidence,
-)
+from commtune.db.queries.profiles import PROFILE, campaign_names, common_fields, read_evidence
 from commtune.db.records import StoredProfile
 from commtune.db.verified import IS_WITHDRAWN
 from commtune.documents.nearest import quote_value, suggest_nearest

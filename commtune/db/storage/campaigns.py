@@ -16,15 +16,7 @@ from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.settings import rename_verified
 from commtune.db.storage.jobs import list_open_jobs
 from commtune.db.storage.rows import ensure_row
-from commtune.db.tables import (
-    CAMPAIGNS,
-    METADATA,
-    RUNS,
-    SHARED,
-    STACKS,
-    SYSTEMS,
-    rows_of_campaign,
-)
+from commtune.db.tables import CAMPAIGNS, METADATA, RUNS, SHARED, STACKS, SYSTEMS, rows_of_campaign
 from commtune.errors import CampaignChanged, UserError
 from commtune.model import JobKind, Outcome, content_key
 

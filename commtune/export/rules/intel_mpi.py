@@ -89,8 +89,7 @@ INTEL_MPI = RuleFormat(
     ">=2021.18,<2021.19",
     _expressible,
     _write,
-    {},
-    "Intel MPI's rules were not tried",
+    between_nodes="Intel MPI's rules were not tried",
     release_bound="the file has numbers of algorithms of",
     replaces_table=True,
 )

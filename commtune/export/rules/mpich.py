@@ -248,7 +248,6 @@ MPICH = RuleFormat(
     ">=5.0,<5.1",
     _expressible,
     _write,
-    {},
-    "MPICH makes one operation of several, on communicators of other sizes",
+    between_nodes="MPICH makes one operation of several, on communicators of other sizes",
     release_bound="the file copies",
 )

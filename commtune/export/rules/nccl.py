@@ -110,5 +110,4 @@ NCCL_TUNER = RuleFormat(
     expressible_variables,
     _write,
     {"NCCL_TUNER_PLUGIN": "libnccl-tuner-commtune.so"},
-    "",
 )

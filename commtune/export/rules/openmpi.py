@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,13 +205,10 @@ def _json_sizes(operation: str, table: RuleTable) -> Iterator[dict[str, Any]]:
             yield {key: value for key, value in found.items() if value or key == "msg_size_min"}
 
 
-OPENMPI_JSON = RuleFormat(
-    "openmpi-json",
-    "openmpi",
-    ">=6,<7",
-    _expressible,
-    _write_json,
-    {_SWITCH: "1"},
-    "Open MPI asks han before tuned",
+OPENMPI_JSON = replace(
+    OPENMPI,
+    name="openmpi-json",
+    versions=">=6,<7",
+    write=_write_json,
     untried="no release of Open MPI 6 was there; its reader, compiled by itself, takes it",
 )

@@ -64,7 +64,5 @@ RCCL_TUNER = RuleFormat(
     ">=2.30,<3",
     expressible_variables,
     _write,
-    {},
-    "",
     untried="no AMD GPU was there; a copy of its parsing code takes it",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ class RuleFormat:
     versions: str
     expressible: Callable[[str], frozenset[str]]
     write: Callable[[RuleTable, list[str], Path | None], list[RuleFile]]
-    switches: Mapping[str, str]
-    between_nodes: str
+    switches: Mapping[str, str] = field(default_factory=dict)
+    between_nodes: str = ""
     release_bound: str = ""
     untried: str = ""
     replaces_table: bool = False

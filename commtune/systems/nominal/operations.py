@@ -265,9 +265,7 @@ _DEFAULTS = {"group_size": 1, "active": 1, "direction": "outbound"}
 FABRIC = "fabric"
 
 
-def stored_fabric(
-    settings: Mapping[str, Any], header: Mapping[str, Any] | None = None
-) -> Fabric | None:
+def stored_fabric(settings: Mapping[str, Any], header: Mapping[str, Any] | None) -> Fabric | None:
     """Returns a campaign's fabric: as described, else by the links in a run's ``header``."""
     # Only links are stored, so that a corrected model applies to old measurements too.
     if described := settings.get(FABRIC):
@@ -277,7 +275,7 @@ def stored_fabric(
 
 
 def stored_nominal(
-    workload: Mapping[str, Any], fabric: Fabric | None, header: Mapping[str, Any] | None = None
+    workload: Mapping[str, Any], fabric: Fabric | None, header: Mapping[str, Any] | None
 ) -> Nominal:
     """Returns the nominal bandwidth of a stored workload, or why there is none.
 
@@ -300,7 +298,7 @@ def stored_nominal(
 
 
 def stored_question(
-    workload: Mapping[str, Any], header: Mapping[str, Any] | None = None
+    workload: Mapping[str, Any], header: Mapping[str, Any] | None
 ) -> NominalQuestion:
     """Returns the question for a stored workload; arguments as for ``stored_nominal``."""
     shape = {**_DEFAULTS, **((header or {}).get("shape") or {}), **(workload.get("shape") or {})}
