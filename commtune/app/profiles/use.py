@@ -101,6 +101,7 @@ def document_of(answer: ProfileAnswer) -> ExportDocument:
         stack=answer.stack.text,
         created=datetime.fromtimestamp(answer.created, UTC).isoformat(timespec="seconds"),
         commtune_version=__version__,
+        strength=answer.strength,
         pinned=answer.pinned,
         level=answer.level,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
