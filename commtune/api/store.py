@@ -119,9 +119,28 @@ class Store:
             return remote.list_campaigns(self.url)
         return list_summaries(self.url)
 
-    def profiles(self, campaign: str | None = None) -> Profiles:
-        """Returns all profiles, or those of one campaign: newest first, then by size."""
-        found = find_profiles(self.url, campaign)
+    def profiles(
+        self,
+        campaign: str | None = None,
+        *,
+        min_pairs: int | None = None,
+        min_days: int | None = None,
+        min_sessions: int | None = None,
+        min_nodes: int | None = None,
+    ) -> Profiles:
+        """Returns all profiles, or those of one campaign: newest first, then by size.
+
+        Args:
+            min_pairs, min_days, min_sessions, min_nodes: as for ``best``.
+        """
+        found = find_profiles(
+            self.url,
+            campaign,
+            min_pairs=min_pairs,
+            min_days=min_days,
+            min_sessions=min_sessions,
+            min_nodes=min_nodes,
+        )
         return Profiles(self.profile(line.id) for line in found)
 
     def profile(self, reference: str | int) -> Profile:

@@ -9,10 +9,16 @@ from functools import cached_property
 
 from commtune import formatting as text
 from commtune.errors import ExportRefused
-from commtune.model import PointEvidence, Profile
+from commtune.model import PointEvidence, Profile, Strength
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.wording import describe_finding, format_simultaneous, point_cells, point_columns
+from commtune.wording import (
+    describe_finding,
+    describe_strength,
+    format_simultaneous,
+    point_cells,
+    point_columns,
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class ExportDocument:
     stack: str
     created: str
     commtune_version: str
+    strength: Strength
     pinned: Mapping[str, str] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
     level: float | None = None
@@ -180,7 +187,10 @@ def profile_remarks(document: ExportDocument, load: str, undo: str) -> list[str]
     sections = (
         [document.title, *_origin(document)],
         document.scope(),
-        _evidence_table(profile, document.level),
+        [
+            *_evidence_table(profile, document.level),
+            f"Rests on {describe_strength(document.strength)}",
+        ],
         _variables(document),
         [
             f"Verify: commtune verify {name}",

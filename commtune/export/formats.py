@@ -96,6 +96,7 @@ def _write_json(document: ExportDocument, lines: list[str]) -> str:
         "pinned": sorted(document.pinned),
         "left_unset": sorted(document.unset),
         "profile": _profile_values(document),
+        "strength": asdict(document.strength),
         "guards_hold": document.guards.hold,
         "guard_tolerance": GUARD_TOLERANCE,
         "origin": {
@@ -117,6 +118,7 @@ def _profile_values(document: ExportDocument) -> dict[str, Any]:
     values["conditions"] = asdict(profile.conditions)
     values["points"] = [asdict(point) for point in profile.points]
     values["guards"] = [asdict(point) for point in profile.guards]
+    values["tails"] = [asdict(tail) for tail in profile.tails]
     return values
 
 

@@ -274,7 +274,8 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "speedup": formatting.format_speedup, "ratio": formatting.format_ratio, "fact": _fact,
     "dropped": wording.describe_dropped, "kept": wording.format_kept,
     "further_runs": wording.describe_further_runs, "tail": wording.tail_cells,
-    "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
+    "cells": wording.point_cells, "time": _time,
+    "verdict": _verdict, "grouped": _grouped, "limit": _limit,
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import geometric_mean
@@ -25,7 +25,7 @@ from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.report.points import SizePoint
 from commtune.report.record import ReportedCampaign
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.wording import describe_slower
+from commtune.wording import describe_slower, describe_strength
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ def _card(
             *extremes,
             *_guarded(profiles),
             *dict.fromkeys(p.note for p in profiles if p.note),
+            *_rests_on(record, profiles),
         ),
         configuration=profiles[0].configuration,
         command="" if record.is_unreal else _export(record, profiles[0].name),
@@ -87,10 +88,18 @@ def _one(record: ReportedCampaign) -> _AnswerCard:
     said = f"It is {slower}." if slower else ""
     return _AnswerCard(
         lead=f"If every size has to share one environment, use this: {mean}.",
-        detail=tuple(line for line in (*extremes, said, profile.note) if line),
+        detail=(*filter(None, (*extremes, said, profile.note)), *_rests_on(record, [profile])),
         configuration=profile.configuration,
         command="" if record.is_unreal else _export(record, ALL_SIZES),
     )
+
+
+def _rests_on(record: ReportedCampaign, profiles: Sequence[Profile]) -> Iterator[str]:
+    for said, group in groupby(profiles, lambda p: describe_strength(record.strengths[p.name])):
+        members = list(group)
+        sizes = formatting.format_sizes(members[0].bytes_low, members[-1].bytes_high)
+        where = f" at {sizes}" if len(members) < len(profiles) else ""
+        yield f"Rests{where} on {said}."
 
 
 def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:

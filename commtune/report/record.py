@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from commtune import formatting, model
 from commtune.db.queries.description import benchmark_header
-from commtune.db.queries.profiles import load_profiles
+from commtune.db.queries.profiles import find_profiles, load_profiles, load_strength
 from commtune.db.records import CampaignDescription
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, Outcome, Phase, Run, SizeTimes, operations
@@ -156,6 +156,7 @@ class ReportedCampaign:
         header: the benchmark's header of a good run; ``None`` without a good run.
         parts: steps of the operation that good runs measured separately, by run.
         run_costs: cost of good runs by part, by run.
+        strengths: what each profile rests on, by its name.
     """
 
     campaign: CampaignDescription
@@ -173,6 +174,7 @@ class ReportedCampaign:
     header: Mapping[str, Any] | None = None
     parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     run_costs: Mapping[str, RunCost] = field(default_factory=dict)
+    strengths: Mapping[str, model.Strength] = field(default_factory=dict)
 
     @property
     def speeds(self) -> MachineStates:
@@ -271,11 +273,13 @@ def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> 
     stored = store.conclusion(campaign.id)
     decision = store.decision(campaign.id)
     workload = campaign.what.get("workload") or {}
+    profiles = {one.name: one for one in load_profiles(db, campaign.name)}
+    listed = find_profiles(db, campaign.name)
     return ReportedCampaign(
         campaign=campaign,
         origins=tuple(store.origins(campaign.id)),
         runs=runs,
-        profiles=tuple(load_profiles(db, campaign.name)),
+        profiles=tuple(profiles.values()),
         conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),
         plans={plan.number: plan for plan in store.blocks(campaign.id)},
@@ -287,4 +291,5 @@ def read_record(store: Store, db: str | None, campaign: CampaignDescription) -> 
         header=benchmark_header(db, campaign.id),
         parts=store.parts(campaign.id) if workload.get("operation") in operations.MIXED else {},
         run_costs=store.costs(campaign.id),
+        strengths={p.name: load_strength(db, p.id) for p in listed if p.name in profiles},
     )

@@ -21,7 +21,7 @@ from commtune.app.profiles.answers import (
     size_table,
     size_table_data,
 )
-from commtune.app.profiles.use import export_profile
+from commtune.app.profiles.use import export_profile, require_strength
 from commtune.db.settings import node_hours_budget
 from commtune.errors import NoAnswer, UnknownName
 from commtune.export.formats import FORMATS
@@ -143,6 +143,7 @@ def _profile(db: str, values: _Values) -> Reply:
 
 def _export(db: str, values: _Values) -> Reply:
     found = stored.load_profile(db, str(values["number"]))
+    require_strength([found], db, **{one.name: values[one.name] for one in given.LEAST})
     said = export_profile(
         found,
         values["format"],

@@ -97,7 +97,7 @@ NAME = text_parameter(
 CAMPAIGN = text_parameter("campaign", "only from this campaign")
 _RANKS = _number_parameter("ranks", "measured with this many ranks", 1)
 _NODES = _number_parameter("nodes", "measured on this many nodes", 1)
-#: The conditions of ``find_profiles``, beside the campaign.
+#: The conditions of ``find_profiles``, beside the campaign, and of ``require_strength``.
 LEAST = tuple(_number_parameter(name, help, 1) for name, help in LEAST_STRENGTH.items())
 #: The conditions of ``find_candidates``.
 FILTERS = (
@@ -152,6 +152,7 @@ RESULTS = (
 EXPORT = (
     word_parameter("accept", "likely: write it though its speedup is not proven", ["likely"]),
     word_parameter("allow_unguarded", "true: a module file without guard operations", ["true"]),
+    *LEAST,
 )
 
 

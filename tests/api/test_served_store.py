@@ -58,6 +58,9 @@ def test_all_reads_give_the_same(stores: tuple[ct.Store, ct.Store]) -> None:
     assert served.campaigns() == local.campaigns()
     assert list(served.profiles()) == list(local.profiles())
     assert served.profiles("replayed")[0] == local.profiles("replayed")[0]
+    for least, count in ((1, len(local.profiles())), (10**6, 0)):
+        for store in stores:
+            assert len(store.profiles(min_pairs=least, min_days=least, min_nodes=1)) == count
     some = local.profiles("made-up")[0]
     assert served.profile(some.reference) == served.profile(some.number) == some
     assert served.results().rows() == local.results().rows()

@@ -39,7 +39,7 @@ from commtune.tuner.outcome.profiles import _describe_unproven
 from commtune.tuner.statistics.tails import describe_slow_runs, measure_tail
 from commtune.tuner.verification.claims import SizeVerification
 from commtune.tuner.verification.pairwise import Difference
-from commtune.wording import describe_dropped
+from commtune.wording import describe_dropped, describe_strength
 
 NAME, SIZE = "made-up", 65536
 
@@ -90,6 +90,10 @@ def test_every_command_page_and_file_says_the_same(
     printed = capsys.readouterr().out
     # status, best for a size and for all, show, and eight files.
     assert printed.count(said) == 12
+    strength = campaigns.load_profile(url, reference).strength
+    rests_on = f"ests on {describe_strength(strength)}"
+    assert "pairs or more at each size; 1 day, 1 session, 1 node; no verif" in rests_on
+    assert printed.count(rests_on) == 9 and rests_on in texts["report"]  # best and the files
     # The level of each interval is not the level of all.
     assert profile.level == 0.998 and "simultaneous 99" not in printed
 

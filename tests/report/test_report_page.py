@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
+import database_values as given
 import pytest
 from page_reader import PageReader
 from report_words import render_words
@@ -20,6 +21,7 @@ from commtune.app.profiles.reporting import write_campaign_report
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
+from commtune.model import Interval, PointEvidence, Verdict
 from commtune.report.page import Page
 from commtune.report.points import _pairs_of
 from commtune.report.record import read_record
@@ -100,6 +102,17 @@ def test_the_answer_comes_first_with_its_numbers(usual: str) -> None:
     for name, value in TUNED.items():
         assert f"{name}={value}" in answer
     assert "commtune export made-up/allreduce-65536-1048576 --format sh" in answer
+
+
+def test_a_time_that_was_derived_from_the_ratio_is_marked(store: Store, url: str) -> None:
+    derived = PointEvidence(
+        "allreduce", 64, "all", 6.1e-6, 7.34e-6, Interval(1.42, 1.21, 1.66, 20), Verdict.FASTER
+    )
+    guard = replace(derived, operation="broadcast", default_s=6.2e-6)
+    stored = given.profile("p", points=(derived,), guards=(guard,), bytes_low=8)
+    store.save_profiles(Made(trials=5).store(store), [stored])
+    page = render_words(page_of(store, url))
+    assert [f">{time}</td>" in page for time in ("~4.30 us", "~4.37 us")] == [True, True]
 
 
 def test_keep_the_default_says_what_would_have_been_found(words: Report) -> None:

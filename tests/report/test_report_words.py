@@ -127,6 +127,10 @@ def test_what_was_withdrawn_is_not_recommended(store: Store, url: str) -> None:
         return [bool(card.configuration or card.command) for card in found]
 
     assert cards()[-1]
+    record = read_record(store, url, describe_campaign(url, "made-up"))
+    used = [card for card in answer_cards(record, size_points(record)) if card.command]
+    assert len(used) > 1
+    assert all(card.detail[-1].endswith("session, 1 node; no verification.") for card in used)
     for profile in load_profiles(url, "made-up"):
         worse = given.verification(
             profile=profile.name,

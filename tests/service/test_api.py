@@ -60,6 +60,11 @@ def test_status_and_export_are_those_of_the_commands(
         exported = client.get(f"/api/v1/profiles/{number}/export/{form}")
         assert exported.text.strip() == capsys.readouterr().out.strip()
         assert exported.headers["content-disposition"].startswith("attachment")
+    path = f"/api/v1/profiles/{number}/export/sh"
+    assert client.get(f"{path}?min_pairs=1&min_days=1").text == client.get(path).text
+    refused = client.get(f"{path}?min_days=2")
+    assert refused.status == 409
+    assert "rests on less than --min-days 2: " in refused.data["error"]["message"]
 
 
 def test_each_answer_has_its_code(client: Client) -> None:

@@ -101,6 +101,7 @@ def document_of(answer: ProfileAnswer) -> ExportDocument:
         stack=answer.stack.text,
         created=datetime.fromtimestamp(answer.created, UTC).isoformat(timespec="seconds"),
         commtune_version=__version__,
+        strength=answer.strength,
         pinned=answer.pinned,
         level=answer.level,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
@@ -108,7 +109,11 @@ def document_of(answer: ProfileAnswer) -> ExportDocument:
 
 
 def apply_profile(
-    profile: str, program: str, inherited: Mapping[str, str], db: str | None = None
+    profile: str,
+    program: str,
+    inherited: Mapping[str, str],
+    db: str | None = None,
+    **least: int | None,
 ) -> tuple[dict[str, str], list[str]]:
     """Returns the environment of a program under a profile, and remarks for the user.
 
@@ -117,13 +122,15 @@ def apply_profile(
         program: the program to be started; if not on PATH, it is searched beside the launcher of
             the MPI that the profile was measured with.
         inherited: the environment that the profile is applied to.
+        least: as for ``require_strength``.
 
     Raises:
-        ExportRefused: the profile is simulated or replayed.
+        ExportRefused: the profile is simulated or replayed, or rests on less than is asked for.
         UnknownName, NoAnswer: there is no such profile.
     """
     answer, stored = load_own_profile(db, profile)
     refuse_simulated(answer.profile, f"profile {answer.profile.name}")
+    require_strength([answer], db, **least)
     settings = {**answer.pinned, **answer.profile.configuration}
     environment = {**inherited, **settings, **protected_settings((), inherited)}
     remarks = _list_remarks(answer, settings, inherited)

@@ -198,9 +198,8 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
-        if answer.strength.verifications:
-            lines.append(f"rests on {describe_strength(answer.strength)}")
-        lines += ["", *_settings_and_note(row)]
+        rests_on = f"rests on {describe_strength(answer.strength)}"
+        lines += [rests_on, "", *_settings_and_note(row)]
     if answer.accepted:
         lines += ["", *_settings(answer.accepted)]
     if row.verdict == Verdict.WITHDRAWN:

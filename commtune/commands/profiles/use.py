@@ -67,13 +67,15 @@ def export_command(
     print(f"wrote {output}\n" if output else rendered, end="")
 
 
+@flags.takes_least_strength
 def run_command(
     command_line: Annotated[list[str], typer.Argument(help="the command and its arguments")],
     profile: Annotated[str, typer.Option("--profile", "-p", help="the profile to run under")],
     db: flags.DbOption = None,
+    **least: int | None,
 ) -> None:
     """Run a command under a profile: commtune run --profile P -- mpiexec -n 2 ./program."""
-    environment, remarks = apply_profile(profile, command_line[0], os.environ, db)
+    environment, remarks = apply_profile(profile, command_line[0], os.environ, db, **least)
     for remark in remarks:
         print(f"commtune: {remark}", file=sys.stderr)
     process.replace_process(command_line, environment)

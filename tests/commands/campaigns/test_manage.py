@@ -111,7 +111,8 @@ def test_the_list_may_have_only_what_rests_on_enough(
     said = capsys.readouterr().out
     assert "pairs/many" in said and "pairs/few" not in said
     use.export_command("pairs/many", min_pairs=8, db=url)
-    assert "export MPIR_CVAR_X=" in capsys.readouterr().out
+    exported = capsys.readouterr().out
+    assert "export MPIR_CVAR_X=" in exported and "# Rests on 8 pairs or more at each" in exported
     with pytest.raises(
         ExportRefused, match="few rests on less than --min-pairs 8: 7 pairs or more"
     ):

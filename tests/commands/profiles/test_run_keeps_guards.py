@@ -1,4 +1,4 @@
-"""``commtune run`` leaves alone what an administrator set to keep hardware safe."""
+"""``commtune run`` keeps what protects hardware, and refuses what rests on too little."""
 
 from __future__ import annotations
 
@@ -28,3 +28,17 @@ def test_a_guard_stays_as_the_environment_sets_it(store: Store, url: str, tmp_pa
     assert f"{profile.name}: {profile.note}" in said.err
     del shell.extra["NCCL_NVLS_ENABLE"]
     assert shell(*words, "--", "printenv", "NCCL_NVLS_ENABLE").out == "2\n"
+
+
+def test_what_rests_on_less_than_asked_for_is_not_applied(
+    store: Store, url: str, tmp_path: Path
+) -> None:
+    campaign_id = store.open_campaign(given.campaign()).id
+    profile = given.profile(points=(given.point(1024, "all"),))
+    store.save_profiles(campaign_id, [profile])
+    words = ("run", "--profile", f"{given.campaign().name}/{profile.name}", "--db", url)
+    shell = CommandLine(tmp_path)
+    assert shell(*words, "--min-pairs", "2", "--", "printenv", "HOME").out != ""
+    said = shell(*words, "--min-days", "2", "--", "printenv", "HOME")
+    assert said.out == ""
+    assert f"profile {profile.name} rests on less than --min-days 2: " in said.err

@@ -15,6 +15,7 @@
 #   1 MiB  slow    431 us     144 us  2.80x to 3.10x (2.99x, 22 pairs)  allreduce: faster
 #   1 MiB  fast    100 us     100 us  0.98x to 1.02x (1.00x, 22 pairs)  broadcast: speedup ruled out
 #   1 MiB  fast    100 us     101 us  0.96x to 1.01x (0.99x, 22 pairs)  alltoall: speedup ruled out
+# Rests on 22 pairs or more at each size; 1 day, 1 session, 1 node; no verification
 #
 # The profile's variables: MPIR_CVAR_BCAST_INTRANODE_BUFFER_TOTAL_SIZE, MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE
 # Set in every run, the default's too: MPIR_CVAR_CH4_SHM_POSIX_TOPO_ENABLE

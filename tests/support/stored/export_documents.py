@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from commtune.export.document import ExportDocument
 from commtune.export.formats import FORMATS
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Strength, Tail, Verdict
 
 #: Formats that carry variables of any name.
 FOR_ALL_NAMES = [name for name, chosen in FORMATS.items() if not chosen.prefixes]
@@ -55,6 +55,7 @@ PROFILE = Profile(
         point("allreduce", 2**20, (2.99, 2.8, 3.1), default_s=431e-6, speed="slow"),
     ),
     guards=GOOD_GUARDS,
+    tails=(Tail(2**20, 22, 1, 2, 1.4, 1.35, 1.45, 1.2),),
 )
 
 DOCUMENT = ExportDocument(
@@ -65,6 +66,7 @@ DOCUMENT = ExportDocument(
     stack="mpich 5.0.2 (wheel)\nLinux 6.1.0, debian 12",
     created="2026-01-02T03:04:05+00:00",
     commtune_version="0.1.0",
+    strength=Strength(pairs=22, days=1, sessions=1, nodes=1),
     pinned={"MPIR_CVAR_CH4_SHM_POSIX_TOPO_ENABLE": "0"},
     unset=("MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",),
     level=0.95,
