@@ -168,8 +168,12 @@ def _judge_campaign(
         rules = replace(claimed.rules, share=record.share, spread=record.session_spread)
         blocks = whole_blocks(runs, plans)
         _, compared = claim.judge_blocks(blocks, speeds, rules)
-        stated = {size: compared.estimates.get(size) for size in claim.stated}
-        began = min(run.started_at for run in runs)
-        slow = describe_slow_runs(compared.tails)
-        made = len(blocks)
-        yield PastVerification(began, stated, campaign, made, record, compared.points, slow)
+        yield PastVerification(
+            began_at=min(run.started_at for run in runs),
+            estimates={size: compared.estimates.get(size) for size in claim.stated},
+            campaign=campaign,
+            blocks=len(blocks),
+            record=record,
+            points=compared.points,
+            slow_runs=describe_slow_runs(compared.tails),
+        )

@@ -136,7 +136,8 @@ class StoredCourse(Transactions):
             new = [profile for profile in profiles if profile.name in changed]
             _replace_profiles(connection, campaign_id, changed, new)
             for profile in profiles:
-                _update_words(connection, campaign_id, profile)
+                if profile.name not in changed:
+                    _update_words(connection, campaign_id, profile)
 
     @waits_for_database
     def add_verification(self, campaign_id: int, made: model.VerificationRecord) -> None:

@@ -130,18 +130,17 @@ def _contributions(
 ) -> tuple[VariableEffect, ...]:
     """Returns the effects of a configuration's variables, from its ablation.
 
-    Otherwise from that of a larger one, of which blocks of the ablation tried this part.
+    Without one of its own, from the ablation of a larger configuration of which it is a part.
     """
     if configuration.is_default:
         return ()
-    own = [one for one in ablations if one.after == configuration]
-    larger = [one for one in ablations if configuration.items() < one.before.items()]
-    return tuple(
-        effect
-        for ablation in (*own, *larger)[:1]
-        for effect in ablation.variables
-        if effect.kept and (own or effect.values.items() <= configuration.items())
-    )
+    for ablation in ablations:
+        if ablation.after == configuration:
+            return tuple(effect for effect in ablation.variables if effect.kept)
+    settings = configuration.items()
+    larger = (one.variables for one in ablations if settings < one.before.items())
+    effects = next(larger, ())
+    return tuple(one for one in effects if one.kept and one.values.items() <= settings)
 
 
 def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:
