@@ -45,12 +45,17 @@ extend:
 #: The same of a program that says its times.
 SAYING = LAUNCHED.replace("search: 10min", "search: 100ms") + PINNED
 SAYING = SAYING.replace("{ranks: 1, sizes: [1]}", "{ranks: 2, sizes: [8, 64KiB]}")
-#: With shared memory it says that it took a quarter of the time.
+#: With shared memory it says that it took a quarter of the time. An algorithm of its own saves
+#: 0.5 %, twice the noise: too little to be worth it, yet it never looks slower by chance.
 PROGRAM = """\
-[ "$MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM" != smurf ] || exit 7
-[ "$MPIR_CVAR_NOLOCAL" = 0 ] && time=1 || time=4
+case $MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM in
+    smurf) exit 7 ;;
+    auto) time=3.98 ;;
+    *) time=4.00 ;;
+esac
+[ "$MPIR_CVAR_NOLOCAL" != 0 ] || time=1.00
 for bytes in 8 65536; do
-    echo "{\\"bytes\\": $bytes, \\"time_s\\": $time.0$(date +%N | cut -c7-9)e-3}"
+    echo "{\\"bytes\\": $bytes, \\"time_s\\": $time$(date +%N | cut -c7-9)e-3}"
 done
 """
 
