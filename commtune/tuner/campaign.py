@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
 from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile, Run
-from commtune.model.conclusion import Conclusion, Decision
+from commtune.model.conclusion import Ablation, Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
 from commtune.tuner.confirmation.comparison import Comparison, Rules
@@ -178,24 +178,21 @@ class Campaign:
         spent_s = Timer(self.runner, ablated_s, Phase.ABLATE, since).used()
         left_s = max(0.0, rest_s - spent_s)
         if small:
-            reduced = {one.before for one in ablations if one.after != one.before}
-            members = self._add_measured(members, reduced, left_s, spread)
+            members = self._add_measured(members, ablations, left_s, spread)
         shares, between_s = self._with_between(members, self._share_sizes(members))
         return self._confirmation.decide(shares, left_s, ablations, between_s)
 
     def _add_measured(
         self,
         members: Mapping[Configuration, Standing],
-        reduced: Collection[Configuration],
+        ablations: Sequence[Ablation],
         left_s: float,
         spread: Mapping[int, float],
     ) -> dict[Configuration, Standing]:
         """Adds configurations that the ablation found to be better than these at some sizes.
 
         What lacks a variable may lose at the sizes that it was chosen for, and gain at others.
-
-        Args:
-            reduced: candidates of which the ablation left something out; they don't come back.
+        What the ablation left out of a candidate doesn't come back.
         """
         measured = self._ablation.read_standings()
         found = {one: measured.get(one, standing) for one, standing in members.items()}
@@ -203,7 +200,7 @@ class Campaign:
             standing
             for one, standing in measured.items()
             if one not in found
-            and one not in reduced
+            and not any(ablation.left_out(one) for ablation in ablations)
             and not any(self._ablation.is_no_better(one, small) for small in found)
         ]
         standings = [*found.values(), *others]
