@@ -80,6 +80,7 @@ class AblationPhase:
         """
         self._timer = timer = Timer(self._runner, budget_s, Phase.ABLATE, since)
         self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
+        self._begin_together([*candidates])
         made: dict[Configuration, Ablation] = {}
         for number, candidate in enumerate(candidates):
             share_s = max(0.0, timer.left()) / (len(candidates) - number)
@@ -89,6 +90,21 @@ class AblationPhase:
             if timer.left() > 0:
                 made[candidate] = self._ablate_and_refine(candidate, 0.0)
         return self._merge_results(list(made.values()))
+
+    def _begin_together(self, candidates: Sequence[Configuration]) -> None:
+        """Makes the blocks of a first judgement with all candidates, which share the default.
+
+        If these don't fit the budget, none: then the first candidates get what time there is.
+        """
+        units = {one: self._plan.space.parameter_units(one) for one in candidates}
+        several = {one: parts for one, parts in units.items() if len(parts) > 1}
+        arms = [*several, *(part for parts in several.values() for part in parts.values())]
+        arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
+        made = min((self._effects(DEFAULT, arm).blocks for arm in arms), default=FEWEST)
+        left = max(0, JUDGED_AFTER[0] - made)
+        if left and self._timer.fits(left * self._session.width * (len(arms) + 1)):
+            for _ in range(left):
+                self._block(arms)
 
     def read_standings(self) -> dict[Configuration, Standing]:
         """Returns what its blocks say of each configuration that has enough of them."""

@@ -150,8 +150,8 @@ class Prospects:
         arms = len(chosen) + 1
         share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * arms)
         spare = runs - self._count_enough_blocks(chosen, runs // arms) * arms
-        variables = (len(self.standings[index].configuration) for index in chosen)
-        least = _ABLATION_BLOCKS * sum(2 + count for count in variables)
+        variables = [len(self.standings[index].configuration) for index in chosen]
+        least = _ABLATION_BLOCKS * (1 + sum(1 + count for count in variables if count > 1))
         found = max(0, share, spare)
         return found if found >= least else 0
 
