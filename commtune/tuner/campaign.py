@@ -263,6 +263,11 @@ class Campaign:
                 break
             # The library ignored it or does the same by default: others take its place.
             standings = tuple(one for one in standings if one is not void)
+        if is_last_test and found:
+            small = self._search.drop_weak_variables(self._share_sizes(found))
+            found = {one.configuration: one for one in small}
+            prospects = Prospects(self._plan, small, self._search.weights, spread)
+            ablation_runs = prospects.count_ablation_runs(range(len(small)), runs)
         return found, ablation_runs
 
     def _share_sizes(

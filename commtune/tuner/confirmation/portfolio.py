@@ -106,7 +106,7 @@ class Prospects:
             return [], 0
         closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
         chosen = self._best(runs)[1] or closest
-        ablation_runs = self._count_ablation_runs(chosen, runs)
+        ablation_runs = self.count_ablation_runs(chosen, runs)
         return [self.standings[index] for index in chosen], ablation_runs
 
     def choose_further(self, count: int, runs: int) -> list[Standing]:
@@ -139,13 +139,13 @@ class Prospects:
                 break
             found = self._choose_greedily(self._estimate_worth(max(blocks, FEWEST_PAIRS)), count)
             had_ablation, has_ablation = (
-                self._count_ablation_runs(chosen, runs) > 0 for _, chosen in (best, found)
+                self.count_ablation_runs(chosen, runs) > 0 for _, chosen in (best, found)
             )
             least = _WORTH_ABLATION if had_ablation > has_ablation else _WORTH_A_RUN
             best = found if found[0] > (1 + least) * best[0] else best
         return best
 
-    def _count_ablation_runs(self, chosen: Sequence[int], runs: int) -> int:
+    def count_ablation_runs(self, chosen: Sequence[int], runs: int) -> int:
         """Counts the runs that ablation may have; 0 if too few to leave out each variable."""
         arms = len(chosen) + 1
         share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * arms)

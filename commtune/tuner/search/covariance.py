@@ -299,6 +299,16 @@ class Posterior:
         known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
         return mean, np.maximum(prior - known, 1e-10)
 
+    def predict_difference(self, rows: Rows) -> tuple[Matrix, Matrix]:
+        """Predicts mean and variance of the first of two rows less the second, by size."""
+        one, other = self._compare(rows)
+        near = one - other
+        between = self._covariance.between_rows(self._covariance.compare_rows(rows, rows))
+        prior = (between[0, 0] + between[1, 1] - 2 * between[0, 1]) * np.diag(self._sizes)
+        known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
+        mean = near @ self._solved @ self._size_projection.T
+        return mean, np.maximum(prior - known, 1e-10)
+
     def predict_mean(self, rows: Rows) -> Matrix:
         """Predicts the mean alone, as ``predict`` does."""
         found: Matrix = self._compare(rows) @ self._solved @ self._size_projection.T

@@ -284,6 +284,13 @@ class TableModel:
         assert self._posterior is not None
         return self._posterior
 
+    def predict_lead(self, large: Configuration, small: Configuration) -> Matrix:
+        """Predicts by size what one configuration gains over another, in standard errors."""
+        rows = self.encoding.rows([large, small])
+        mean, variance = self._fitted_posterior().predict_difference(rows)
+        found: Matrix = mean / np.sqrt(variance)
+        return found
+
     def prior_correlation(self, rows: Rows, other: Rows) -> Matrix:
         """Returns the prior correlation between the effects of two lists of configurations."""
         own = np.outer(
@@ -305,7 +312,10 @@ class TableModel:
 
     def standings(self) -> tuple[Standing, ...]:
         """Estimates every configuration with a run, without the default."""
-        tried = self._means.others
+        return self.estimate(self._means.others)
+
+    def estimate(self, tried: Sequence[Configuration]) -> tuple[Standing, ...]:
+        """Estimates configurations, which may have no run."""
         if not tried:
             return ()
         self.fit()
@@ -313,8 +323,8 @@ class TableModel:
         places = range(0, len(tried), _AT_ONCE)
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        runs = self._means.runs_of_others[:, None]
-        mean = _shrink_means(mean, runs, self._means.values_of_others)
+        runs, own_means = self._means.look_up(tried, (0, np.zeros(len(self.sizes))))
+        mean = _shrink_means(mean, runs, own_means)
         own = self.noise / np.sqrt(runs + _PREDICTION_RUNS)
         error = np.hypot(error, own)
         return tuple(
