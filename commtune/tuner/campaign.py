@@ -267,7 +267,7 @@ class Campaign:
             small = self._search.drop_weak_variables(self._share_sizes(found))
             found = {one.configuration: one for one in small}
             prospects = Prospects(self._plan, small, self._search.weights, spread)
-            ablation_runs = prospects.count_ablation_runs(range(len(small)), runs)
+            ablation_runs = prospects.count_ablation_runs(range(len(small)), runs, of_each=False)
         return found, ablation_runs
 
     def _share_sizes(

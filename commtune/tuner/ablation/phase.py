@@ -349,10 +349,13 @@ class AblationPhase:
     def _compare(
         self, candidate: Configuration, small: Configuration, until_s: float
     ) -> Shortfall | None:
-        """Makes blocks of the candidate, the smaller one, and that without each variable."""
+        """Makes blocks of the candidate, the smaller one, and, if that fits, its parts."""
         parts = self._plan.space.parameter_units(small)
         arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
         arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
+        left_s = self._timer.left() - until_s
+        if left_s < FEWEST * (len(arms) + 1) * self._session.width * self._runner.typical_s():
+            arms = [candidate, small]
         while self._timer.left() > until_s and not self._is_spent:
             if self._is_clear(candidate, small):
                 break

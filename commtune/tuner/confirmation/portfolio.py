@@ -145,13 +145,20 @@ class Prospects:
             best = found if found[0] > (1 + least) * best[0] else best
         return best
 
-    def count_ablation_runs(self, chosen: Sequence[int], runs: int) -> int:
-        """Counts the runs that ablation may have; 0 if too few to leave out each variable."""
-        arms = len(chosen) + 1
-        share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * arms)
-        spare = runs - self._count_enough_blocks(chosen, runs // arms) * arms
-        variables = [len(self.standings[index].configuration) for index in chosen]
-        least = _ABLATION_BLOCKS * (1 + sum(1 + count for count in variables if count > 1))
+    def count_ablation_runs(
+        self, chosen: Sequence[int], runs: int, *, of_each: bool = True
+    ) -> int:
+        """Counts the runs that ablation may have; 0 if too few to leave out each variable.
+
+        Args:
+            of_each: whether they have to be enough for each candidate, not for any.
+        """
+        width = len(chosen) + 1
+        share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * width)
+        spare = runs - self._count_enough_blocks(chosen, runs // width) * width
+        units = (self._count_units(index) for index in chosen)
+        arms = [1 + count for count in units if count > 1]
+        least = _ABLATION_BLOCKS * (1 + (sum(arms) if of_each else min(arms, default=0)))
         found = max(0, share, spare)
         return found if found >= least else 0
 
@@ -232,6 +239,10 @@ class Prospects:
         worth = chance * np.maximum(0.0, mean - doubt)
         worth *= np.array(list(self.weights.values()))
         return np.asarray(np.nan_to_num(worth))
+
+    def _count_units(self, index: int) -> int:
+        """Counts the parameters of a standing that can be left out."""
+        return len(self.plan.space.parameter_units(self.standings[index].configuration))
 
     # Cached, since there may be thousands of configurations.
     @cached_property
