@@ -22,7 +22,7 @@ _LEAST_LOSS, _LOST_SHARE = 0.01, 0.5
 _BEHIND_ERRORS = 0.1
 #: A variable is dropped where no ablation follows, unless it gains this many standard errors by
 #: the model at some size. With two, campaigns find less (docs/search-trials.md).
-_LEAST_LEAD = 1.5
+_LEAST_LEAD = 1.0
 
 
 def list_smaller_variants(model: TableModel) -> list[Configuration]:
