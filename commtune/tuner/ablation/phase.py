@@ -327,10 +327,27 @@ class AblationPhase:
                 continue
             lost = self._compare(candidate, small, until_s)
             if lost is None:
-                return self._result(candidate, candidate, None, _TOO_SHORT)
+                small = self._drop_by_estimates(candidate, lacking)
+                return self._result(candidate, small, None, _TOO_SHORT)
             if not lost.is_too_much or not idle:
                 return self._result(candidate, small, lost.kept, "")
             keep.append(idle.pop())
+
+    def _drop_by_estimates(
+        self, candidate: Configuration, lacking: dict[str, Configuration]
+    ) -> Configuration:
+        """Drops variables that gain less than a standard error, where no time is left for blocks.
+
+        The confirmation shows what the rest is worth.
+        """
+        lost = {name: self._shortfall(candidate, other) for name, other in lacking.items()}
+        out = [
+            name
+            for name, one in lost.items()
+            if one is not None and one.lost < one.error and not one.is_too_much
+        ]
+        small = self._plan.space.without_parameters(candidate, out) if out else None
+        return small or candidate
 
     def _sort_by_loss(
         self,
