@@ -101,9 +101,10 @@ class AblationPhase:
         arms = [*several, *(part for parts in several.values() for part in parts.values())]
         arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
         made = min((self._effects(DEFAULT, arm).blocks for arm in arms), default=FEWEST)
-        left = max(0, JUDGED_AFTER[0] - made)
-        if left and self._timer.fits(left * self._session.width * (len(arms) + 1)):
-            for _ in range(left):
+        due = range(made, JUDGED_AFTER[0])
+        runs = len(due) * self._session.width * (len(arms) + 1)
+        if self._timer.left() > 0 and self._timer.fits(runs):
+            for _ in due:
                 self._block(arms)
 
     def read_standings(self) -> dict[Configuration, Standing]:
