@@ -156,7 +156,7 @@ class Campaign:
         if not self._session.is_oversubscribed():
             winners, ablation_runs = self._portfolio(rest_s, spread)
         if any(len(one) > 1 for one in winners) and not ablation_runs:
-            winners, ablation_runs = self._portfolio(rest_s, spread, is_last_test=True)
+            winners, ablation_runs = self._portfolio(rest_s, spread, is_strict=True)
         ablated_s = run_s * ablation_runs
         if not ablated_s and any(len(one) > 1 for one in winners):
             self._session.reporter.say(
@@ -238,7 +238,7 @@ class Campaign:
         return max(0.0, budget.whole_s - searched_s)
 
     def _portfolio(
-        self, rest_s: float, spread: Mapping[int, float], *, is_last_test: bool = False
+        self, rest_s: float, spread: Mapping[int, float], *, is_strict: bool = False
     ) -> tuple[dict[Configuration, Standing], int]:
         """Chooses candidates, each simplified to what the library executed, and none twice.
 
@@ -247,10 +247,10 @@ class Campaign:
         Args:
             rest_s: seconds of the budget after the search.
             spread: standard deviation of a pair's log ratio by size (bytes).
-            is_last_test: whether no ablation follows.
+            is_strict: whether time is too short to ablate each; they have fewer variables then.
         """
         runs = int(rest_s / self._confirmation.typical_s())
-        standings = self._search.standings(is_last_test=is_last_test)
+        standings = self._search.standings(is_strict=is_strict)
         for _ in range(_MOST_CHOICES):
             prospects = Prospects(self._plan, standings, self._search.weights, spread)
             chosen, ablation_runs = prospects.choose(runs)
@@ -263,7 +263,7 @@ class Campaign:
                 break
             # The library ignored it or does the same by default: others take its place.
             standings = tuple(one for one in standings if one is not void)
-        if is_last_test and found:
+        if is_strict and found:
             small = self._search.drop_weak_variables(self._share_sizes(found))
             found = {one.configuration: one for one in small}
             prospects = Prospects(self._plan, small, self._search.weights, spread)

@@ -45,7 +45,7 @@ _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
 #: Runs of the search with a value after which that value isn't tried again.
 _JUDGED_RUNS = 4
-_TOO_SHORT = "too little time to leave variables out"
+_TOO_SHORT = "too little time to check all variables"
 
 
 class AblationPhase:

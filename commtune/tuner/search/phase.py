@@ -306,7 +306,7 @@ class SearchPhase:
 
     def _repeat_finalists(self) -> None:
         """Repeats configurations that may be the best at a size, since single runs are lucky."""
-        self._search.leave_out_idle(self.read_speedups(), is_last_test=False)
+        self._search.leave_out_idle(self.read_speedups(), is_strict=False)
 
         def next_block() -> Iterable[Configuration] | None:
             finalists = self._finalists() if self._timer.left() > 0 else []
@@ -348,15 +348,15 @@ class SearchPhase:
         self._read_at = len(self._runner.evidence.runs)
         return self._search.model.remove_trend(self._reader.rebuild(self._runner.evidence))
 
-    def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
+    def standings(self, *, is_strict: bool = False) -> tuple[Standing, ...]:
         """Estimates every configuration with a good run, without the default.
 
         Idle parameters are dropped, so a configuration may never have run as it is.
 
         Args:
-            is_last_test: whether no ablation follows (see ``TableModel.find_idle``).
+            is_strict: whether time is short (see ``TableModel.find_idle``).
         """
-        self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
+        self._search.leave_out_idle(self.read_speedups(), is_strict=is_strict)
         return self._search.model.standings()
 
     def drop_weak_variables(

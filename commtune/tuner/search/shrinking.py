@@ -20,8 +20,8 @@ _LEAST_LOSS, _LOST_SHARE = 0.01, 0.5
 #: one, everything may be the best after few runs, and what is merely small is halved, or nothing
 #: (docs/search-trials.md, halving before a gain is certain).
 _BEHIND_ERRORS = 0.1
-#: A variable is dropped where no ablation follows, unless it gains this many standard errors by
-#: the model at some size. With two, campaigns find less (docs/search-trials.md).
+#: A variable is dropped where time is too short to ablate all candidates, unless it gains this
+#: many standard errors by the model at some size (docs/search-trials.md, weak variables).
 _LEAST_LEAD = 1.0
 
 

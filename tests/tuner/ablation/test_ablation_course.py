@@ -97,6 +97,33 @@ def test_the_budget_is_kept(budget_s: float, holds: Holds) -> None:
         assert [a.after for a in found] == [WINNER, *others]
 
 
+def test_candidates_share_the_default_of_the_first_blocks() -> None:
+    several = [only("V3 V5"), only("V3 V6")]
+    bench = Bench(effect(one))
+    bench.run([*several, only("V4")])
+    arms = {DEFAULT, *several, *map(only, ("V3", "V5", "V6"))}
+    assert [set(plan.order) for plan in bench.store.plans][:4] == [arms] * 4
+
+
+def test_blocks_of_all_that_do_not_fit_are_of_the_first_candidate() -> None:
+    bench = Bench(effect(one), budget_s=4.5)  # 27 runs: four blocks of both are 40
+    first, other = bench.run([only("V3 V5 V6 V7"), only("V0 V1 V2 V4")])
+    parts = map(only, ("V3 V5 V6", "V3 V5 V7", "V3 V6 V7", "V5 V6 V7"))
+    assert set(bench.store.plans[0].order) == {DEFAULT, first.before, *parts}
+    assert max(first.blocks, other.blocks) >= 4
+
+
+def test_out_of_time_what_gains_less_than_a_standard_error_is_dropped() -> None:
+    """Four blocks fit, and none that compares what is left with the whole."""
+    found = [Bench(effect(one), seed, budget_s=7.5).run()[0] for seed in SEEDS]
+    assert {ablation.note for ablation in found} == {"too little time to check all variables"}
+    assert all(ablation.gain_kept is None for ablation in found)
+    assert all("V3" in ablation.after for ablation in found)
+    assert sum(len(ablation.after) for ablation in found) <= len(SEEDS) * 4
+    for ablation in found:
+        assert {e.name for e in ablation.variables if e.kept} == set(ablation.after)
+
+
 def test_of_one_variable_only_other_values_are_tried() -> None:
     bench = Bench(effect(one))
     (ablation,) = bench.run([only("V3")])

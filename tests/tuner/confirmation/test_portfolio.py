@@ -88,6 +88,9 @@ def test_what_adds_little_does_not_take_the_time_of_ablation() -> None:
     much = standing(six, 0.9, 0.9, 0.9, 2.5)
     without, runs = prospects(first, much).choose(80)
     assert (len(without), runs) == (2, 0)
+    both_at_80 = prospects(first, much)
+    assert both_at_80.count_ablation_runs([0, 1], 80) == 0
+    assert both_at_80.count_ablation_runs([0, 1], 80, of_each=False) >= 5 * (1 + 1 + 2)
 
 
 @pytest.mark.parametrize(("ratio", "ablation_runs"), [(2.0, 172), (1.06, 80), (0.9, 80)])
