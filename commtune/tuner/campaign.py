@@ -194,14 +194,14 @@ class Campaign:
         What lacks a variable may lose at the sizes that it was chosen for, and gain at others.
         What the ablation left out of a candidate doesn't come back.
         """
-        measured = self._ablation.read_standings()
+        measured = self._ablation.blocks.read_standings()
         found = {one: measured.get(one, standing) for one, standing in members.items()}
         others = [
             standing
             for one, standing in measured.items()
             if one not in found
             and not any(ablation.left_out(one) for ablation in ablations)
-            and not any(self._ablation.is_no_better(one, small) for small in found)
+            and not any(self._ablation.blocks.is_no_better(one, small) for small in found)
         ]
         standings = [*found.values(), *others]
         prospects = Prospects(self._plan, standings, self._search.weights, spread)
