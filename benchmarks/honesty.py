@@ -275,6 +275,7 @@ def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Res
         found=any(_gains(effect, profile) for profile in tuned),
         wrong=any(_is_wrong(effect, profile) for profile in tuned),
         idle=any(set(p.configuration) - {"V3"} for p in tuned),
+        named=any(p.unproven_variables for p in tuned),
         together=held,
         single=single,
         single_held=single_held,

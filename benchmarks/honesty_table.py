@@ -7,6 +7,7 @@
 - oracle: the share of oracles that show the gain. An oracle knows the one configuration that has
   it, and spends as many runs as the campaign on blocks of that and the default;
 - idle: of those found, the share whose recommended configurations hold a variable without effect;
+- named: of those found, the share whose profiles name a variable as not shown to contribute;
 - power: of campaigns without a gain, how often the minimum detectable effect of a size, stated as
   found in 9 of 10 cases, is found there in as many fresh blocks as were planned, which follow the
   campaign five times; and how often the largest one, up to which they are stated to go, is found
@@ -69,6 +70,8 @@ class Result:
     #: Sizes of fresh confirmations: with a minimum detectable effect, and those that find it.
     powered: int = 0
     powered_found: int = 0
+    #: Whether a variable is named as not shown to contribute; ``None`` where it wasn't recorded.
+    named: bool | None = None
     #: Of the code that ran; empty where it wasn't recorded.
     commit: str = ""
 
@@ -118,7 +121,7 @@ def table(results: Sequence[Result]) -> str:
     """The table of the docs, of campaigns without a gain and with one."""
     titles = (
         "noise | campaigns: no speedup, planted | false claims | all hold: no speedup | planted |"
-        " found | oracle | idle | power | where largest"
+        " found | oracle | idle | named | power | where largest"
     )
     rows = [f"| {titles} |", "|---" * (titles.count("|") + 1) + "|"]
     for noise in dict.fromkeys(r.noise for r in results):
@@ -128,6 +131,7 @@ def table(results: Sequence[Result]) -> str:
 
 def _row(noise: str, of: Sequence[Result]) -> str:
     none, planted = [r for r in of if not r.gain], [r for r in of if r.gain]
+    found = [r for r in planted if r.found]
     is_shown = sum(r.oracle for r in planted) >= 0.9 * len(planted)
     powers = [(r.powered_found, r.powered) for r in none if r.powered]
     power = fmean(held / sizes for held, sizes in powers) if powers else 0.9
@@ -140,7 +144,8 @@ def _row(noise: str, of: Sequence[Result]) -> str:
         *(_cell("together", among, lambda s: s.value >= 0.93) for among in (none, planted)),
         _cell("found", planted, lambda s: s.value >= 0.9 or not is_shown),
         _cell("oracle", planted),
-        _cell("idle", [r for r in planted if r.found], lambda s: s.value <= 0.05),
+        _cell("idle", found, lambda s: s.value <= 0.05),
+        _cell("named", [r for r in found if r.named is not None]),
         _marked(clustered(powers), abs(power - 0.9) <= 0.03, "*" if is_known else "**"),
         _marked(clustered((one, 1) for one in largest), not largest or fmean(largest) >= 0.87),
     ]

@@ -1,12 +1,13 @@
 """How many variables of recommended profiles do nothing, in replayed campaigns.
 
     python -m benchmarks.search.idle_variables nccl-sockets --percent 50 --seeds 50
+    python -m benchmarks.search.idle_variables nccl-sockets --runs 172 --seeds 16
 
 Variables that no library knows are added to a recording's space: a replay takes no notice of
 them. So it is certain that they do nothing. Of the recorded ones nobody knows that for sure: a
 recording has a few runs of each configuration. Whole campaigns within a share of the recording's
-runs; what their recommendations gain, and how far they are from the recording's best at each
-size, is judged by runs that they never saw.
+runs, or within so many runs. What their recommendations gain, and how far they are from the
+recording's best at each size, is judged by runs that they never saw.
 """
 
 from __future__ import annotations
@@ -57,12 +58,12 @@ class Counted:
     """What one campaign recommends.
 
     Attributes:
-        profiles: of each, its variables, the idle ones, and those of them that it does not name
-            as not shown to contribute.
+        profiles: of each, its variables, the idle ones, those of them that it does not name as
+            not shown to contribute, and how many it names so.
         gain, regret: logarithms at each size; over the default, and behind the best.
     """
 
-    profiles: tuple[tuple[int, int, int], ...]
+    profiles: tuple[tuple[int, int, int, int], ...]
     gain: Floats
     regret: Floats
 
@@ -76,7 +77,8 @@ def count_idle(halves: Halves, profiles: tuple[Profile, ...]) -> Counted:
             continue
         chosen = profile.configuration
         idle = {name for name in chosen if name.startswith(_PREFIX)}
-        found.append((len(chosen), len(idle), len(idle - set(profile.unproven_variables))))
+        named = set(profile.unproven_variables)
+        found.append((len(chosen), len(idle), len(idle - named), len(named)))
         for place, size in enumerate(halves.sizes):
             if profile.bytes_low <= size <= profile.bytes_high:
                 rows[place] = halves.recorded(chosen)
@@ -84,12 +86,14 @@ def count_idle(halves: Halves, profiles: tuple[Profile, ...]) -> Counted:
     return Counted(tuple(found), halves.truth[halves.default] - times, times - halves.best)
 
 
-def play(recording: Recording, percent: float, seeds: range) -> Iterator[Counted]:
-    """One campaign with each of these seeds."""
+def play(
+    recording: Recording, percent: float, seeds: range, runs: int | None = None
+) -> Iterator[Counted]:
+    """One campaign with each of these seeds, within so many runs or percent of the recording's."""
     for seed in seeds:
         found = split_grid(recording, seed)
         halves = WithIdle(recording, found.seen, found.held)
-        result, _ = run_whole_campaign(halves, seed, halves.runs(percent))
+        result, _ = run_whole_campaign(halves, seed, runs or halves.runs(percent))
         yield count_idle(halves, result.profiles)
 
 
@@ -100,6 +104,7 @@ def main() -> None:
     parser.add_argument(
         "--percent", type=float, nargs="+", default=[50], help="of the recording's runs [50]"
     )
+    parser.add_argument("--runs", type=int, help="of each campaign, whatever the percentage")
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--first-seed", type=int, default=0, help="[0]")
     options = parser.parse_args()
@@ -107,21 +112,26 @@ def main() -> None:
         recording = Recording(load_grid(GRIDS / f"{grid}.jsonl.gz"))
         for percent in options.percent:
             seeds = range(options.first_seed, options.first_seed + options.seeds)
-            found = list(play(recording, percent, seeds))
-            print(f"{grid}, {percent:g} % of its runs, {options.seeds} replayed campaigns:")
+            found = list(play(recording, percent, seeds, options.runs))
+            within = f"{options.runs} runs" if options.runs else f"{percent:g} % of its runs"
+            print(f"{grid}, {within}, {options.seeds} replayed campaigns:")
             print(f"  {describe(found)}", flush=True)
 
 
 def describe(found: list[Counted]) -> str:
     """The counts of all campaigns, and what their recommendations are worth."""
     profiles = [profile for one in found for profile in one.profiles]
-    variables, idle, silent = (sum(column) for column in zip((0, 0, 0), *profiles, strict=True))
-    clean = sum(not number for _, number, _ in profiles)
+    variables, idle, silent, named = (
+        sum(column) for column in zip((0, 0, 0, 0), *profiles, strict=True)
+    )
+    clean = sum(not one[1] for one in profiles)
+    naming = sum(one[3] > 0 for one in profiles)
     gain = fmean(float(one.gain.mean()) for one in found)
     regret = median(float(one.regret.mean()) for one in found)
     return (
         f"{idle} of {variables} variables do nothing, {silent} of them without a word; {clean} of "
-        f"{len(profiles)} profiles have none; mean gain {np.expm1(gain):.1%}, "
+        f"{len(profiles)} profiles have none; {named} variables in {naming} profiles are named as "
+        f"not shown to contribute; mean gain {np.expm1(gain):.1%}, "
         f"median regret {np.expm1(regret):.1%}"
     )
 

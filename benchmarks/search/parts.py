@@ -26,7 +26,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is the
 
 import numpy as np  # noqa: E402
 
-from commtune.tuner.ablation.phase import AblationPhase  # noqa: E402
+from commtune.tuner.ablation.blocks import AblationBlocks  # noqa: E402
 from commtune.tuner.confirmation import portfolio  # noqa: E402
 from commtune.tuner.search import covariance, model, phase, pooling, shrinking  # noqa: E402
 from commtune.tuner.search.strategies import table_gp  # noqa: E402
@@ -70,7 +70,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     ),
     "a configuration's own mean counts": ((model, "_PREDICTION_RUNS", 1e9),),
     "time for ablation": ((portfolio, "_ABLATION_BLOCKS", math.inf),),
-    "what ablation measured is confirmed": ((AblationPhase, "read_standings", lambda *_: {}),),
+    "what ablation measured is confirmed": ((AblationBlocks, "read_standings", lambda *_: {}),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
     "ahead by half an error": ((portfolio, "_AHEAD_ERRORS", 0.0),),
     "the smaller of two equal candidates": (

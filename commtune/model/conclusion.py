@@ -52,6 +52,11 @@ class Ablation:
             if self.before.get(name) != value
         )
 
+    def left_out(self, configuration: Configuration) -> bool:
+        """Whether a part of what was ablated holds something that the ablation left out."""
+        settings = configuration.items()
+        return settings <= self.before.items() and not settings <= self.after.items()
+
 
 @dataclass(frozen=True)
 class ConfirmedCandidate:

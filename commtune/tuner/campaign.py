@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
 from commtune.model import DEFAULT, Configuration, Origin, Phase, Profile, Run
-from commtune.model.conclusion import Conclusion, Decision
+from commtune.model.conclusion import Ablation, Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.between import SizesBetween, SizeShares
 from commtune.tuner.confirmation.comparison import Comparison, Rules
@@ -156,7 +156,7 @@ class Campaign:
         if not self._session.is_oversubscribed():
             winners, ablation_runs = self._portfolio(rest_s, spread)
         if any(len(one) > 1 for one in winners) and not ablation_runs:
-            winners, ablation_runs = self._portfolio(rest_s, spread, is_last_test=True)
+            winners, ablation_runs = self._portfolio(rest_s, spread, is_strict=True)
         ablated_s = run_s * ablation_runs
         if not ablated_s and any(len(one) > 1 for one in winners):
             self._session.reporter.say(
@@ -178,33 +178,30 @@ class Campaign:
         spent_s = Timer(self.runner, ablated_s, Phase.ABLATE, since).used()
         left_s = max(0.0, rest_s - spent_s)
         if small:
-            reduced = {one.before for one in ablations if one.after != one.before}
-            members = self._add_measured(members, reduced, left_s, spread)
+            members = self._add_measured(members, ablations, left_s, spread)
         shares, between_s = self._with_between(members, self._share_sizes(members))
         return self._confirmation.decide(shares, left_s, ablations, between_s)
 
     def _add_measured(
         self,
         members: Mapping[Configuration, Standing],
-        reduced: Collection[Configuration],
+        ablations: Sequence[Ablation],
         left_s: float,
         spread: Mapping[int, float],
     ) -> dict[Configuration, Standing]:
         """Adds configurations that the ablation found to be better than these at some sizes.
 
         What lacks a variable may lose at the sizes that it was chosen for, and gain at others.
-
-        Args:
-            reduced: candidates of which the ablation left something out; they don't come back.
+        What the ablation left out of a candidate doesn't come back.
         """
-        measured = self._ablation.read_standings()
+        measured = self._ablation.blocks.read_standings()
         found = {one: measured.get(one, standing) for one, standing in members.items()}
         others = [
             standing
             for one, standing in measured.items()
             if one not in found
-            and one not in reduced
-            and not any(self._ablation.is_no_better(one, small) for small in found)
+            and not any(ablation.left_out(one) for ablation in ablations)
+            and not any(self._ablation.blocks.is_no_better(one, small) for small in found)
         ]
         standings = [*found.values(), *others]
         prospects = Prospects(self._plan, standings, self._search.weights, spread)
@@ -241,7 +238,7 @@ class Campaign:
         return max(0.0, budget.whole_s - searched_s)
 
     def _portfolio(
-        self, rest_s: float, spread: Mapping[int, float], *, is_last_test: bool = False
+        self, rest_s: float, spread: Mapping[int, float], *, is_strict: bool = False
     ) -> tuple[dict[Configuration, Standing], int]:
         """Chooses candidates, each simplified to what the library executed, and none twice.
 
@@ -250,10 +247,10 @@ class Campaign:
         Args:
             rest_s: seconds of the budget after the search.
             spread: standard deviation of a pair's log ratio by size (bytes).
-            is_last_test: whether no ablation follows.
+            is_strict: whether time is too short to ablate each; they have fewer variables then.
         """
         runs = int(rest_s / self._confirmation.typical_s())
-        standings = self._search.standings(is_last_test=is_last_test)
+        standings = self._search.standings(is_strict=is_strict)
         for _ in range(_MOST_CHOICES):
             prospects = Prospects(self._plan, standings, self._search.weights, spread)
             chosen, ablation_runs = prospects.choose(runs)
@@ -266,6 +263,11 @@ class Campaign:
                 break
             # The library ignored it or does the same by default: others take its place.
             standings = tuple(one for one in standings if one is not void)
+        if is_strict and found:
+            small = self._search.drop_weak_variables(self._share_sizes(found))
+            found = {one.configuration: one for one in small}
+            prospects = Prospects(self._plan, small, self._search.weights, spread)
+            ablation_runs = prospects.count_ablation_runs(range(len(small)), runs, of_each=False)
         return found, ablation_runs
 
     def _share_sizes(

@@ -76,25 +76,6 @@ class Effects(dict[int, Estimate]):
         )
 
 
-def _effects_by_size(
-    blocks: Blocks,
-    slow: Configuration,
-    fast: Configuration,
-    speeds: MachineStates,
-) -> tuple[SizeEffect, ...]:
-    """Returns the ratio slow/fast at each size over all machine states.
-
-    The intervals of all sizes hold simultaneously, at 95 %. Sizes with a single pair are absent.
-    """
-    strata = pair_by_size(blocks, slow, fast, speeds)
-    level = corrected_level(0.95, len(strata))
-    return tuple(
-        SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, level)))
-        for size, parts in strata.items()
-        if (mean := estimate_pairs([*parts.values()])) is not None
-    )
-
-
 def describe_variables(
     space: Space,
     blocks: Blocks,
@@ -102,15 +83,42 @@ def describe_variables(
     after: Configuration,
     speeds: MachineStates,
 ) -> tuple[VariableEffect, ...]:
-    """Describes the effect of each variable: of those kept, on the smaller configuration."""
+    """Describes the effect of each variable: of those kept, on the smaller configuration.
+
+    The intervals of a variable hold simultaneously over sizes, at 95 %. Their errors are pooled
+    over variables, as in ``judge_variables``. Sizes with a single pair are absent.
+    """
     small = {} if after.is_default else space.parameter_units(after)
-    found = []
+    found = {}
     for name, lacking in space.parameter_units(before).items():
-        stayed = name in small
-        points = _effects_by_size(blocks, small[name], after, speeds) if stayed else ()
-        points = points or _effects_by_size(blocks, lacking, before, speeds)
-        found.append(describe_variable(space, before, name, points, kept=stayed))
-    return tuple(found)
+        effects = _estimate_sizes(blocks, small[name], after, speeds) if name in small else {}
+        found[name] = effects or _estimate_sizes(blocks, lacking, before, speeds)
+    return tuple(
+        describe_variable(space, before, name, _describe_sizes(one, found), kept=name in small)
+        for name, one in found.items()
+    )
+
+
+def _estimate_sizes(
+    blocks: Blocks, slow: Configuration, fast: Configuration, speeds: MachineStates
+) -> dict[int, Estimate]:
+    """Estimates the log ratio slow/fast at each size over all machine states."""
+    strata = pair_by_size(blocks, slow, fast, speeds)
+    means = {size: estimate_pairs([*parts.values()]) for size, parts in strata.items()}
+    return {size: mean for size, mean in means.items() if mean is not None}
+
+
+def _describe_sizes(
+    effect: Mapping[int, Estimate], every: Mapping[str, Mapping[int, Estimate]]
+) -> tuple[SizeEffect, ...]:
+    """Describes an effect by size, with the pooled error of the effects of every variable."""
+    level, described = corrected_level(0.95, len(effect)), []
+    for size, one in effect.items():
+        deviation, freedom = _pool_blocks([e[size] for e in every.values() if size in e])
+        pooled = one._replace(error=deviation / math.sqrt(one.pairs), freedom=freedom)
+        found = interval_of_ratio(pooled, level)
+        described.append(SizeEffect(bytes=size, speed=ALL, **vars(found)))
+    return tuple(described)
 
 
 def describe_variable(

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from statistics import fmean
 
-from commtune.model import DEFAULT, Configuration, Outcome, Phase
+from commtune.model import DEFAULT, Configuration, Phase
 from commtune.model.conclusion import Ablation
+from commtune.tuner.ablation.blocks import AblationBlocks
 from commtune.tuner.ablation.effects import (
     FEWEST,
     JUDGED_AFTER,
@@ -29,11 +29,7 @@ from commtune.tuner.ablation.effects import (
     judge_variables,
     measure_shortfall,
 )
-from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
-from commtune.tuner.execution.session import Session, Timer
-from commtune.tuner.search.standings import Standing
-from commtune.tuner.statistics.blocks import Blocks
-from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.execution.session import Session
 
 #: The most blocks that compare the smaller configuration.
 _MOST_CHECKS = 12
@@ -45,25 +41,18 @@ _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
 #: Runs of the search with a value after which that value isn't tried again.
 _JUDGED_RUNS = 4
-_TOO_SHORT = "too little time to leave variables out"
+_TOO_SHORT = "too little time to check all variables"
 
 
 class AblationPhase:
     """Reduces candidates within the budget, and continues what earlier sessions began."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
         self._runner = session.runner
         self._plan = session.plan
+        self.blocks = AblationBlocks(session)
         #: The sizes (bytes) at which the gain of each configuration counts.
         self._sizes: dict[Configuration, frozenset[int]] = {}
-        #: The whole blocks so far, and the number of runs that they were made from.
-        self._whole: Blocks = ()
-        self._read = 0
-        #: What was found in these blocks: it is asked for again with each part of a judgement.
-        self._found: dict[tuple[Configuration, Configuration, MachineStates], Effects] = {}
-        #: Whether neither time nor node-hours are left for a block.
-        self._is_spent = False
 
     def run(
         self,
@@ -78,8 +67,9 @@ class AblationPhase:
             budget_s: wall seconds.
             since: number of the first block that this budget pays for.
         """
-        self._timer = timer = Timer(self._runner, budget_s, Phase.ABLATE, since)
+        self._timer = timer = self.blocks.start_timer(budget_s, since)
         self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
+        self._begin_together([*candidates])
         made: dict[Configuration, Ablation] = {}
         for number, candidate in enumerate(candidates):
             share_s = max(0.0, timer.left()) / (len(candidates) - number)
@@ -90,25 +80,20 @@ class AblationPhase:
                 made[candidate] = self._ablate_and_refine(candidate, 0.0)
         return self._merge_results(list(made.values()))
 
-    def read_standings(self) -> dict[Configuration, Standing]:
-        """Returns what its blocks say of each configuration that has enough of them."""
-        sizes = self._plan.workload.sizes
-        made = dict.fromkeys(one for block in self._blocks() for one in block)
-        every = {one: self._effects(DEFAULT, one) for one in made if not one.is_default}
-        return {
-            one: Standing(
-                one,
-                {size: found[size].mean for size in sizes},
-                {size: found[size].error for size in sizes},
-            )
-            for one, found in every.items()
-            if found.blocks >= FEWEST and found.keys() >= {*sizes}
-        }
+    def _begin_together(self, candidates: Sequence[Configuration]) -> None:
+        """Makes the blocks of a first judgement with all candidates, which share the default.
 
-    def is_no_better(self, large: Configuration, small: Configuration) -> bool:
-        """Whether the larger of two configurations is ahead by a standard error at no size."""
-        ahead = self._effects(small, large) if small.items() < large.items() else {}
-        return bool(ahead) and all(e.mean < e.error for e in ahead.values())
+        If these don't fit the budget, none: then the first candidates get what time there is.
+        """
+        units = {one: self._plan.space.parameter_units(one) for one in candidates}
+        several = {one: parts for one, parts in units.items() if len(parts) > 1}
+        arms = [*several, *(part for parts in several.values() for part in parts.values())]
+        arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
+        made = min((self.blocks.effects(DEFAULT, arm).blocks for arm in arms), default=FEWEST)
+        due = range(made, JUDGED_AFTER[0])
+        if self.blocks.has_time_for(len(due), arms, 0.0):
+            for _ in due:
+                self.blocks.make(arms, 0.0)
 
     def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
         """Adds the sizes of a configuration to those of one that was made from it."""
@@ -138,12 +123,12 @@ class AblationPhase:
         tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
             field = sorted(field, key=lambda other: -self._lead(other, small, tried)[0])[:most]
-            while self._timer.left() > until_s and not self._is_spent:
-                field = [other for other in field if not self._fails(other)]
-                made = [self._effects(small, other).blocks for other in field]
-                if not made or min(made) >= wanted:
+            while True:
+                field = [other for other in field if not self.blocks.fails(other)]
+                made = [self.blocks.effects(small, other).blocks for other in field]
+                is_done = not made or min(made) >= wanted
+                if is_done or not self.blocks.make([small, *field], until_s):
                     break
-                self._block([small, *field])
         best = max(field, key=lambda other: self._lead(other, small, tried)[0], default=small)
         return best if self._lead(best, small, tried)[1] > 0 else small
 
@@ -159,7 +144,7 @@ class AblationPhase:
         Args:
             of: the number of configurations that it is the best of.
         """
-        found = self._effects(small, other)
+        found = self.blocks.effects(small, other)
         parts = [found[size] for size in self._gain_sizes(small) if size in found]
         mean = fmean(e.mean for e in parts) if parts else 0.0
         if not parts or found.blocks < FEWEST:
@@ -192,18 +177,16 @@ class AblationPhase:
         return replace(ablation, after=small, variables=tuple(effects), gain_kept=lost.kept)
 
     def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
-        if self._shows_no_gain(candidate) or self._fails(candidate) or self._fails(small):
+        if (
+            self._shows_no_gain(candidate)
+            or self.blocks.fails(candidate)
+            or self.blocks.fails(small)
+        ):
             return True
         found = self._shortfall(candidate, small)
         return found is not None and (
             found.is_fine or found.is_too_much or found.blocks >= _MOST_CHECKS
         )
-
-    def _fails(self, configuration: Configuration) -> bool:
-        """Whether a configuration failed twice in this phase and never worked."""
-        every = self._runner.evidence.of(Phase.ABLATE)
-        ended = [run.outcome for run in every if run.configuration == configuration]
-        return Outcome.OK not in ended and sum(one.blames_configuration for one in ended) >= 2
 
     def _join_to_start(self, candidate: Configuration, ablation: Ablation) -> Ablation:
         """Describes the ablation of a configuration with another value as one of its candidate."""
@@ -231,11 +214,11 @@ class AblationPhase:
         return self._gain(candidate).shows_no_gain(self._plan.minimum_gain)
 
     def _gain(self, configuration: Configuration) -> Effects:
-        found, sizes = self._effects(DEFAULT, configuration), self._sizes[configuration]
+        found, sizes = self.blocks.effects(DEFAULT, configuration), self._sizes[configuration]
         return Effects({size: one for size, one in found.items() if size in sizes})
 
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
-        lost, gain = self._effects(small, large), self._effects(DEFAULT, large)
+        lost, gain = self.blocks.effects(small, large), self.blocks.effects(DEFAULT, large)
         return measure_shortfall(lost, gain, self._gain_sizes(large))
 
     def _ablate(self, candidate: Configuration, until_s: float) -> Ablation:
@@ -266,29 +249,31 @@ class AblationPhase:
         due: float = JUDGED_AFTER[0]
         for _ in range(JUDGED_AFTER[-1] + 1):
             # The blocks of earlier sessions count as well.
-            made = max(self._effects(other, candidate).blocks for other in lacking.values())
+            made = max(self.blocks.effects(other, candidate).blocks for other in lacking.values())
             if made >= due:
                 judgement = self._judge_variables(candidate, lacking)
                 variants = {name: lacking[name] for name in judgement.unclear}
                 if not variants or self._shows_no_gain(candidate):
                     return judgement
                 due = next((number for number in JUDGED_AFTER if number > made), math.inf)
-            if self._is_spent or self._timer.left() <= until_s or due == math.inf:
+            arms = [candidate, *dict.fromkeys(variants.values())]
+            if due == math.inf or not self.blocks.make(arms, until_s):
                 return judgement
-            self._block([candidate, *dict.fromkeys(variants.values())])
         return judgement
 
     def _judge_variables(
         self, candidate: Configuration, lacking: dict[str, Configuration]
     ) -> VariableJudgement:
         """Classifies the variables; one without which every run fails is needed."""
-        vital = {name for name, other in lacking.items() if self._fails(other)}
+        vital = {name for name, other in lacking.items() if self.blocks.fails(other)}
         rest = lacking.keys() - vital
-        lost = {name: self._effects(lacking[name], candidate) for name in lacking if name in rest}
+        lost = {
+            name: self.blocks.effects(lacking[name], candidate) for name in lacking if name in rest
+        }
         sizes = [
             size for size in self._gain_sizes(candidate) if all(size in e for e in lost.values())
         ]
-        judgement = judge_variables(lost, self._effects(DEFAULT, candidate), sizes)
+        judgement = judge_variables(lost, self.blocks.effects(DEFAULT, candidate), sizes)
         return replace(judgement, needed=judgement.needed | vital)
 
     def _check(
@@ -311,10 +296,27 @@ class AblationPhase:
                 continue
             lost = self._compare(candidate, small, until_s)
             if lost is None:
-                return self._result(candidate, candidate, None, _TOO_SHORT)
+                small = self._drop_by_estimates(candidate, lacking)
+                return self._result(candidate, small, None, _TOO_SHORT)
             if not lost.is_too_much or not idle:
                 return self._result(candidate, small, lost.kept, "")
             keep.append(idle.pop())
+
+    def _drop_by_estimates(
+        self, candidate: Configuration, lacking: dict[str, Configuration]
+    ) -> Configuration:
+        """Drops variables that gain less than a standard error, where no time is left for blocks.
+
+        The confirmation shows what the rest is worth.
+        """
+        lost = {name: self._shortfall(candidate, other) for name, other in lacking.items()}
+        out = [
+            name
+            for name, one in lost.items()
+            if one is not None and one.lost < one.error and not one.is_too_much
+        ]
+        small = self._plan.space.without_parameters(candidate, out) if out else None
+        return small or candidate
 
     def _sort_by_loss(
         self,
@@ -325,7 +327,7 @@ class AblationPhase:
         """Sorts variables not shown to be needed by what their absence costs, most last."""
 
         def loss(name: str) -> float:
-            found, sizes = self._effects(lacking[name], candidate), self._sizes[candidate]
+            found, sizes = self.blocks.effects(lacking[name], candidate), self._sizes[candidate]
             return max((e.mean for size, e in found.items() if size in sizes), default=0.0)
 
         return sorted(lacking.keys() - judgement.needed, key=lambda name: (loss(name), name))
@@ -333,46 +335,21 @@ class AblationPhase:
     def _compare(
         self, candidate: Configuration, small: Configuration, until_s: float
     ) -> Shortfall | None:
-        """Makes blocks of the candidate, the smaller one, and that without each variable."""
+        """Makes blocks of the candidate, the smaller one, and, if that fits, its parts."""
         parts = self._plan.space.parameter_units(small)
         arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
         arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
-        while self._timer.left() > until_s and not self._is_spent:
-            if self._is_clear(candidate, small):
-                break
-            self._block(arms)
+        if not self.blocks.has_time_for(FEWEST, arms, until_s):
+            arms = [candidate, small]
+        while not self._is_clear(candidate, small) and self.blocks.make(arms, until_s):
+            pass
         return self._shortfall(candidate, small)
-
-    def _block(self, arms: Sequence[Configuration]) -> None:
-        """Makes a block if one fits the rest of the budget."""
-        if not self._timer.fits(self._session.width * (len(arms) + 1)):
-            self._is_spent = True
-            return
-        before = self._runner.blocks
-        wanted = repeat_blocks(self._session.width, partial(self._session.order_block, arms))
-        Dispatch(self._session, wanted, Phase.ABLATE, self._timer).run()
-        self._is_spent = self._runner.blocks == before
-
-    def _blocks(self) -> Blocks:
-        runs = self._runner.evidence.of(Phase.ABLATE)
-        if len(runs) != self._read:
-            self._whole = self._session.blocks_since(0, Phase.ABLATE)
-            self._read = len(runs)
-            self._found = {}
-        return self._whole
-
-    def _effects(self, slow: Configuration, fast: Configuration) -> Effects:
-        blocks, speeds = self._blocks(), self._runner.evidence.speeds()
-        asked = (slow, fast, speeds)
-        if asked not in self._found:
-            self._found[asked] = Effects.measure(blocks, slow, fast, speeds)
-        return self._found[asked]
 
     def _result(
         self, before: Configuration, after: Configuration, kept: float | None, note: str
     ) -> Ablation:
         self._pass_sizes_on(before, after)
         speeds = self._runner.evidence.speeds()
-        found = describe_variables(self._plan.space, self._blocks(), before, after, speeds)
-        made = sum(before in block for block in self._blocks())
+        found = describe_variables(self._plan.space, self.blocks.whole, before, after, speeds)
+        made = sum(before in block for block in self.blocks.whole)
         return Ablation(before, after, made, kept, found, note)

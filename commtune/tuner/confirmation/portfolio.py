@@ -106,7 +106,7 @@ class Prospects:
             return [], 0
         closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
         chosen = self._best(runs)[1] or closest
-        ablation_runs = self._count_ablation_runs(chosen, runs)
+        ablation_runs = self.count_ablation_runs(chosen, runs)
         return [self.standings[index] for index in chosen], ablation_runs
 
     def choose_further(self, count: int, runs: int) -> list[Standing]:
@@ -139,19 +139,26 @@ class Prospects:
                 break
             found = self._choose_greedily(self._estimate_worth(max(blocks, FEWEST_PAIRS)), count)
             had_ablation, has_ablation = (
-                self._count_ablation_runs(chosen, runs) > 0 for _, chosen in (best, found)
+                self.count_ablation_runs(chosen, runs) > 0 for _, chosen in (best, found)
             )
             least = _WORTH_ABLATION if had_ablation > has_ablation else _WORTH_A_RUN
             best = found if found[0] > (1 + least) * best[0] else best
         return best
 
-    def _count_ablation_runs(self, chosen: Sequence[int], runs: int) -> int:
-        """Counts the runs that ablation may have; 0 if too few to leave out each variable."""
-        arms = len(chosen) + 1
-        share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * arms)
-        spare = runs - self._count_enough_blocks(chosen, runs // arms) * arms
-        variables = (len(self.standings[index].configuration) for index in chosen)
-        least = _ABLATION_BLOCKS * sum(2 + count for count in variables)
+    def count_ablation_runs(
+        self, chosen: Sequence[int], runs: int, *, of_each: bool = True
+    ) -> int:
+        """Counts the runs that ablation may have; 0 if too few to leave out each variable.
+
+        Args:
+            of_each: whether they have to be enough for each candidate, not for any.
+        """
+        width = len(chosen) + 1
+        share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * width)
+        spare = runs - self._count_enough_blocks(chosen, runs // width) * width
+        units = (self._count_units(index) for index in chosen)
+        arms = [1 + count for count in units if count > 1]
+        least = _ABLATION_BLOCKS * (1 + (sum(arms) if of_each else min(arms, default=0)))
         found = max(0, share, spare)
         return found if found >= least else 0
 
@@ -232,6 +239,10 @@ class Prospects:
         worth = chance * np.maximum(0.0, mean - doubt)
         worth *= np.array(list(self.weights.values()))
         return np.asarray(np.nan_to_num(worth))
+
+    def _count_units(self, index: int) -> int:
+        """Counts the parameters of a standing that can be left out."""
+        return len(self.plan.space.parameter_units(self.standings[index].configuration))
 
     # Cached, since there may be thousands of configurations.
     @cached_property

@@ -66,10 +66,6 @@ class Timer:
         own = self.budget_s - self.used() - self._runner.committed_s()
         return min(own, self._runner.left_s())
 
-    def fits(self, runs: int) -> bool:
-        """Whether a number of typical runs fits the rest of the budget."""
-        return runs * self._runner.typical_s() <= self.left()
-
 
 @dataclass
 class Session:

@@ -36,7 +36,7 @@ _STEPS = (3.0, 1.8)
 #: step a little more expensive.
 _MOST_ADDED = 20
 #: A parameter is idle unless it increases the log marginal likelihood of the runs by this much,
-#: or by the second value where no ablation follows (docs/search-trials.md, evidence for a
+#: or by the second value where time is short (docs/search-trials.md, evidence for a
 #: variable). Meanwhile each configuration is granted an effect of its own with at least the third
 #: as variance, so that what no parameter explains does not pass for the effect of one.
 _LEAST_EVIDENCE, _LEAST_EVIDENCE_ALONE, _LEAST_OWN = 3.0, 6.0, 0.02
@@ -194,7 +194,7 @@ class Covariance:
         return self.values[_SCALE] * weight * similarity.left[:, mine], similarity.right[mine]
 
     def find_idle(
-        self, observed: Observed, active: Sequence[int] = (), *, is_last_test: bool
+        self, observed: Observed, active: Sequence[int] = (), *, is_strict: bool
     ) -> list[int]:
         """Finds the parameters (by number) that the runs give too little evidence for.
 
@@ -204,9 +204,9 @@ class Covariance:
 
         Args:
             active: parameters that are not idle, whatever their evidence.
-            is_last_test: whether no ablation follows, so that more evidence is needed.
+            is_strict: whether time is too short to ablate all, so that more evidence is needed.
         """
-        least = _LEAST_EVIDENCE_ALONE if is_last_test else _LEAST_EVIDENCE
+        least = _LEAST_EVIDENCE_ALONE if is_strict else _LEAST_EVIDENCE
         before = self.values.copy()
         self.values[_OWN] = max(self.values[_OWN], _LEAST_OWN)
         known, weights = before[_WEIGHTS:], self.values[_WEIGHTS:]
@@ -297,6 +297,16 @@ class Posterior:
         mean = near @ self._solved @ self._size_projection.T
         prior = np.outer(self._covariance.prior_variance(rows), np.diag(self._sizes))
         known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
+        return mean, np.maximum(prior - known, 1e-10)
+
+    def predict_difference(self, rows: Rows) -> tuple[Matrix, Matrix]:
+        """Predicts mean and variance of the first of two rows less the second, by size."""
+        one, other = self._compare(rows)
+        near = one - other
+        between = self._covariance.between_rows(self._covariance.compare_rows(rows, rows))
+        prior = (between[0, 0] + between[1, 1] - 2 * between[0, 1]) * np.diag(self._sizes)
+        known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
+        mean = near @ self._solved @ self._size_projection.T
         return mean, np.maximum(prior - known, 1e-10)
 
     def predict_mean(self, rows: Rows) -> Matrix:

@@ -45,11 +45,6 @@ class MeanTable:
         """The means of ``others``, configurations x sizes."""
         return self._values[1 : len(self._places)]
 
-    @property
-    def runs_of_others(self) -> Matrix:
-        """The numbers of runs of ``others``."""
-        return self._runs[1 : len(self._places)]
-
     def runs_of(self, configuration: Configuration) -> int:
         """Returns the number of runs of a configuration."""
         place = self._places.get(configuration)

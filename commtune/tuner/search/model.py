@@ -45,7 +45,7 @@ _MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
 _BEST_OF_EACH = 6
 #: Configurations that are predicted in one batch; limits the memory of the matrices.
 _AT_ONCE = 2000
-#: With fewer configurations no idle parameters are dropped, unless no ablation follows: they
+#: With fewer configurations no idle parameters are dropped, if there is time for ablation: they
 #: don't separate the effects of parameters.
 _FEWEST_FOR_SELECTION = 16
 
@@ -208,7 +208,7 @@ class TableModel:
             self._failed[configuration] = None
             self._is_current = False
 
-    def find_idle(self, *, is_last_test: bool = False) -> None:
+    def find_idle(self, *, is_strict: bool = False) -> None:
         """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
 
         Where only the test of single values finds a parameter active (``find_active_values``), its
@@ -218,27 +218,27 @@ class TableModel:
         the best configurations are to be run again all the same.
 
         Args:
-            is_last_test: whether no ablation follows. Then a parameter needs more evidence. If
+            is_strict: whether time is too short to ablate all. Then more evidence is needed. If
                 none has enough, the likeliest value stays, since the speedup of a single value
                 is its own.
         """
-        if self.tried < _FEWEST_FOR_SELECTION and not is_last_test:
+        if self.tried < _FEWEST_FOR_SELECTION and not is_strict:
             return
         self._learnt_at = 0
         self.fit()
         observed = self._observe(self.fitted)
-        idle = self._covariance.find_idle(observed, is_last_test=is_last_test)
+        idle = self._covariance.find_idle(observed, is_strict=is_strict)
         known = [DEFAULT, *self.fitted]
         runs, means = self._means.look_up(known, (0, np.zeros(len(self.sizes))))
         tested = find_active_values(self.encoding.rows(known), means, runs)
         if active := {owner for owner, _ in tested.active}.intersection(idle):
-            idle = self._covariance.find_idle(observed, sorted(active), is_last_test=is_last_test)
+            idle = self._covariance.find_idle(observed, sorted(active), is_strict=is_strict)
         items = self.encoding.encoded_values
         whole = [item for n in idle for item in items if item[0] == n]
         self.idle = (*whole, *(item for item in tested.idle if item[0] in active))
         if all(self.drop_idle(configuration).is_default for configuration in self.fitted):
             rest = (item for item in items if item != tested.likeliest)
-            self.idle = tuple(rest) if is_last_test else ()
+            self.idle = tuple(rest) if is_strict else ()
 
     def find_possibly_best(self) -> dict[Configuration, Flags]:
         """Flags the sizes at which each fitted configuration may be best, within its error."""
@@ -284,6 +284,13 @@ class TableModel:
         assert self._posterior is not None
         return self._posterior
 
+    def predict_lead(self, large: Configuration, small: Configuration) -> Matrix:
+        """Predicts by size what one configuration gains over another, in standard errors."""
+        rows = self.encoding.rows([large, small])
+        mean, variance = self._fitted_posterior().predict_difference(rows)
+        found: Matrix = mean / np.sqrt(variance)
+        return found
+
     def prior_correlation(self, rows: Rows, other: Rows) -> Matrix:
         """Returns the prior correlation between the effects of two lists of configurations."""
         own = np.outer(
@@ -305,7 +312,10 @@ class TableModel:
 
     def standings(self) -> tuple[Standing, ...]:
         """Estimates every configuration with a run, without the default."""
-        tried = self._means.others
+        return self.estimate(self._means.others)
+
+    def estimate(self, tried: Sequence[Configuration]) -> tuple[Standing, ...]:
+        """Estimates configurations, which may have no run."""
         if not tried:
             return ()
         self.fit()
@@ -313,8 +323,8 @@ class TableModel:
         places = range(0, len(tried), _AT_ONCE)
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        runs = self._means.runs_of_others[:, None]
-        mean = _shrink_means(mean, runs, self._means.values_of_others)
+        runs, own_means = self._means.look_up(tried, (0, np.zeros(len(self.sizes))))
+        mean = _shrink_means(mean, runs, own_means)
         own = self.noise / np.sqrt(runs + _PREDICTION_RUNS)
         error = np.hypot(error, own)
         return tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 
@@ -16,11 +16,10 @@ from commtune.model import DEFAULT, Configuration, Origin, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.machine_faults import blames_machine
 from commtune.tuner.execution.session import Session, Timer
-from commtune.tuner.search import pooling
+from commtune.tuner.search import pooling, shrinking
 from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Item, Search
-from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import SpeedupReader, Speedups, Standing
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Proposal
@@ -307,7 +306,7 @@ class SearchPhase:
 
     def _repeat_finalists(self) -> None:
         """Repeats configurations that may be the best at a size, since single runs are lucky."""
-        self._search.leave_out_idle(self.read_speedups(), is_last_test=False)
+        self._search.leave_out_idle(self.read_speedups(), is_strict=False)
 
         def next_block() -> Iterable[Configuration] | None:
             finalists = self._finalists() if self._timer.left() > 0 else []
@@ -323,7 +322,7 @@ class SearchPhase:
         model = self._search.model
         model.fit()
         trials = self._runner.trials
-        found = [one for one in list_smaller_variants(model) if one not in trials]
+        found = [one for one in shrinking.list_smaller_variants(model) if one not in trials]
         found += model.list_single_run_leaders(_LEAD_DEVIATIONS)
         most_runs = _MOST_RUNS if self._trials_left() else _MOST_RUNS_EARLY
         ranked = rank_reruns(model, self._weights, most_runs)
@@ -349,16 +348,24 @@ class SearchPhase:
         self._read_at = len(self._runner.evidence.runs)
         return self._search.model.remove_trend(self._reader.rebuild(self._runner.evidence))
 
-    def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
+    def standings(self, *, is_strict: bool = False) -> tuple[Standing, ...]:
         """Estimates every configuration with a good run, without the default.
 
         Idle parameters are dropped, so a configuration may never have run as it is.
 
         Args:
-            is_last_test: whether no ablation follows (see ``TableModel.find_idle``).
+            is_strict: whether time is short (see ``TableModel.find_idle``).
         """
-        self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
+        self._search.leave_out_idle(self.read_speedups(), is_strict=is_strict)
         return self._search.model.standings()
+
+    def drop_weak_variables(
+        self, candidates: Mapping[Configuration, Collection[int]]
+    ) -> tuple[Standing, ...]:
+        """Estimates candidates without the variables that show little at their sizes (bytes)."""
+        model = self._search.model
+        small = (shrinking.drop_weak_variables(model, *one) for one in candidates.items())
+        return model.estimate([*dict.fromkeys(small)])
 
     def find_interacting_values(self) -> dict[str, str]:
         """Finds values of idle parameters that help beside the best (see ``pooling``)."""

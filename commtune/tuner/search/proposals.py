@@ -168,16 +168,16 @@ class Search:
         self._strategy.rebuild(tried, self.failures.failed)
 
     def leave_out_idle(
-        self, runs: Sequence[tuple[Configuration, Speedups]], *, is_last_test: bool
+        self, runs: Sequence[tuple[Configuration, Speedups]], *, is_strict: bool
     ) -> None:
         """Finds the idle parameters anew, and rebuilds without them.
 
         Args:
-            is_last_test: whether no ablation follows (see ``TableModel.find_idle``).
+            is_strict: whether time is short (see ``TableModel.find_idle``).
         """
         self.model.idle = ()
         self.rebuild(runs)
-        self.model.find_idle(is_last_test=is_last_test)
+        self.model.find_idle(is_strict=is_strict)
         self.rebuild(runs)
 
     def _listed(self) -> Proposal | None:

@@ -1,4 +1,4 @@
-"""Proposes parts of the best configurations, to learn which of their variables matter.
+"""Finds parts of the best configurations: to be run, or to be confirmed in their place.
 
 The variables of a good configuration occur together in all good runs, since the search varies it
 only a little. So no model can tell which of them matter, but a run of half of them can.
@@ -7,7 +7,7 @@ only a little. So no model can tell which of them matter, but a run of half of t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -20,6 +20,9 @@ _LEAST_LOSS, _LOST_SHARE = 0.01, 0.5
 #: one, everything may be the best after few runs, and what is merely small is halved, or nothing
 #: (docs/search-trials.md, halving before a gain is certain).
 _BEHIND_ERRORS = 0.1
+#: A variable is dropped where time is too short to ablate all candidates, unless it gains this
+#: many standard errors by the model at some size (docs/search-trials.md, weak variables).
+_LEAST_LEAD = 1.0
 
 
 def list_smaller_variants(model: TableModel) -> list[Configuration]:
@@ -57,4 +60,18 @@ def _halve_configuration(
         if lost.min() > 0:
             break
         small = variants[int(lost.argmin())]
+    return small
+
+
+def drop_weak_variables(
+    model: TableModel, large: Configuration, sizes: Collection[int]
+) -> Configuration:
+    """Drops the variables, weakest first, that gain too little at all of some sizes (bytes)."""
+    here = np.isin(model.sizes, [*sizes])
+    small = large
+    while parts := [one for one in model.encoding.space.parameter_units(small).values() if one]:
+        leads = [model.predict_lead(small, part)[here].max() for part in parts]
+        if min(leads) >= _LEAST_LEAD:
+            break
+        small = parts[int(np.argmin(leads))]
     return small

@@ -50,7 +50,7 @@ def test_what_was_left_out_is_known_at_sizes_that_it_was_not_left_out_for() -> N
 
     bench = Bench(both_ways)
     bench.run()
-    found = bench.phase.read_standings()
+    found = bench.phase.blocks.read_standings()
     without = Configuration({name: value for name, value in WINNER.items() if name != "V3"})
     for size in simulated.SIZES:
         assert found[without].mean[size] == pytest.approx(0.0, abs=0.1)
@@ -70,10 +70,10 @@ def test_further_variables_are_no_better_unless_they_are_ahead_at_some_size() ->
         Configuration({name: value for name, value in WINNER.items() if name != left_out})
         for left_out in ("V3", "V6")
     )
-    assert bench.phase.is_no_better(WINNER, without_v6)
-    assert not bench.phase.is_no_better(WINNER, without_v3)  # ahead at large sizes
-    assert not bench.phase.is_no_better(without_v6, WINNER)  # these are fewer
-    assert not bench.phase.is_no_better(WINNER, Configuration({"V6": "2"}))  # in no block
+    assert bench.phase.blocks.is_no_better(WINNER, without_v6)
+    assert not bench.phase.blocks.is_no_better(WINNER, without_v3)  # ahead at large sizes
+    assert not bench.phase.blocks.is_no_better(without_v6, WINNER)  # these are fewer
+    assert not bench.phase.blocks.is_no_better(WINNER, Configuration({"V6": "2"}))  # in no block
 
 
 def test_a_candidate_that_gains_nothing_is_rarely_made_much_of() -> None:
@@ -95,6 +95,34 @@ def test_the_budget_is_kept(budget_s: float, holds: Holds) -> None:
     if not budget_s:
         assert bench.store.stored == []
         assert [a.after for a in found] == [WINNER, *others]
+
+
+def test_candidates_share_the_default_of_the_first_blocks() -> None:
+    several = [only("V3 V5"), only("V3 V6")]
+    bench = Bench(effect(one))
+    bench.run([*several, only("V4")])
+    arms = {DEFAULT, *several, *map(only, ("V3", "V5", "V6"))}
+    assert [set(plan.order) for plan in bench.store.plans][:4] == [arms] * 4
+
+
+def test_blocks_of_all_that_do_not_fit_are_of_the_first_candidate() -> None:
+    bench = Bench(effect(one), budget_s=4.5)  # 27 runs: four blocks of both are 40
+    bench.run([only("V3")])  # now it is known how long a run takes
+    made = len(bench.store.plans)
+    first, _ = bench.run([only("V3 V5 V6 V7"), only("V0 V1 V2 V4")])
+    parts = map(only, ("V3 V5 V6", "V3 V5 V7", "V3 V6 V7", "V5 V6 V7"))
+    assert set(bench.store.plans[made].order) == {DEFAULT, first.before, *parts}
+
+
+def test_out_of_time_what_gains_less_than_a_standard_error_is_dropped() -> None:
+    """Four blocks fit, and none that compares what is left with the whole."""
+    found = [Bench(effect(one), seed, budget_s=7.5).run()[0] for seed in SEEDS]
+    assert {ablation.note for ablation in found} == {"too little time to check all variables"}
+    assert all(ablation.gain_kept is None for ablation in found)
+    assert all("V3" in ablation.after for ablation in found)
+    assert sum(len(ablation.after) for ablation in found) <= len(SEEDS) * 4
+    for ablation in found:
+        assert {e.name for e in ablation.variables if e.kept} == set(ablation.after)
 
 
 def test_of_one_variable_only_other_values_are_tried() -> None:

@@ -82,12 +82,15 @@ def test_what_adds_little_does_not_take_the_time_of_ablation() -> None:
     six = Configuration({f"V{number}": "2" for number in range(1, 7)})
     further = standing(six, 0.9, 0.9, 0.9, 1.65)
     alone, both = ([one.configuration for one in those] for those in ([first], [first, further]))
-    # Each variable of both can be left out in 300 runs; in 100, those of the first alone.
+    # Each variable of both can be left out in 300 runs; in 80, those of the first alone.
     assert chosen(first, further, runs=300) == both
-    assert chosen(first, further, runs=100) == alone
+    assert chosen(first, further, runs=80) == alone
     much = standing(six, 0.9, 0.9, 0.9, 2.5)
-    without, runs = prospects(first, much).choose(100)
+    without, runs = prospects(first, much).choose(80)
     assert (len(without), runs) == (2, 0)
+    both_at_80 = prospects(first, much)
+    assert both_at_80.count_ablation_runs([0, 1], 80) == 0
+    assert both_at_80.count_ablation_runs([0, 1], 80, of_each=False) >= 5 * (1 + 1 + 2)
 
 
 @pytest.mark.parametrize(("ratio", "ablation_runs"), [(2.0, 172), (1.06, 80), (0.9, 80)])

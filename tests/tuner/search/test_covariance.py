@@ -72,7 +72,7 @@ def test_what_a_weight_changes_is_what_a_new_posterior_says(seed: int) -> None:
 def test_only_what_does_something_stays(seed: int) -> None:
     covariance = _covariance()
     before = covariance.values.copy()
-    idle = covariance.find_idle(_observe(_draw(60, seed), seed, effect=1.0), is_last_test=True)
+    idle = covariance.find_idle(_observe(_draw(60, seed), seed, effect=1.0), is_strict=True)
     assert {*range(8)} - {*idle} == {0}
     assert (covariance.values == before).all()
 
@@ -83,7 +83,7 @@ def test_an_interaction_hides_no_smaller_effect(seed: int) -> None:
     # Either of two values is enough, which no sum of effects says.
     is_fast = (rows[:, 0] == 1) | (rows[:, 1] == 2)
     gains = 1.0 * is_fast + 0.25 * (rows[:, 2] > 0)
-    idle = _covariance().find_idle(_observe_gains(rows, gains, seed), is_last_test=True)
+    idle = _covariance().find_idle(_observe_gains(rows, gains, seed), is_strict=True)
     assert {*range(8)} - {*idle} == {0, 1, 2}
 
 

@@ -15,7 +15,11 @@ from made_up_spaces import made_up_space
 
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.search.model import TableModel
-from commtune.tuner.search.shrinking import _halve_configuration, list_smaller_variants
+from commtune.tuner.search.shrinking import (
+    _halve_configuration,
+    drop_weak_variables,
+    list_smaller_variants,
+)
 
 SPACE = made_up_space("""
   - {name: A, kind: choice, values: [x, y], source: made up}
@@ -178,13 +182,31 @@ def test_what_gains_nothing_is_not_halved() -> None:
     assert list_smaller_variants(model) == []
 
 
+def test_what_shows_little_at_the_sizes_of_a_candidate_is_dropped() -> None:
+    found = []
+    for seed in range(8):
+        model = learnt(searched(bring(A=1.3, D=1.3), seed))
+        model.fit()
+        found.append(drop_weak_variables(model, WINNER, SIZES[1:]))
+        # Nothing gains at the other size; one variable stays, since it is confirmed by itself.
+        assert len(drop_weak_variables(model, WINNER, SIZES[:1])) < len(WINNER)
+    assert all({"A", "D"} <= set(one) for one in found)
+    assert all(one.items() < WINNER.items() and SPACE.check(one) == [] for one in found)
+
+
+def test_of_variables_that_were_never_apart_one_stays() -> None:
+    model = learnt([(WINNER, math.log(1.5)), (DEFAULT, 0.0)])
+    model.fit()
+    assert len(drop_weak_variables(model, WINNER, SIZES)) == 1
+
+
 # Parameters that the runs don't speak for leave, and runs are pooled without them
 
 
-def pooled(runs: list[tuple[Configuration, float]], *, is_last_test: bool = False) -> TableModel:
+def pooled(runs: list[tuple[Configuration, float]], *, is_strict: bool = False) -> TableModel:
     """A model that found idle parameters in these runs, and took the runs in again."""
     model = learnt(runs)
-    model.find_idle(is_last_test=is_last_test)
+    model.find_idle(is_strict=is_strict)
     model.forget_all()
     for configuration, score in runs:
         model.add([(configuration, np.array([0.0, score]))])
@@ -237,10 +259,10 @@ def test_every_parameter_counts_again_for_new_runs() -> None:
     assert model.drop_idle(WINNER) == WINNER
 
 
-def test_where_no_ablation_follows_more_has_to_speak_for_a_parameter() -> None:
+def test_where_time_is_short_more_has_to_speak_for_a_parameter() -> None:
     found = [searched(bring(A=1.3), seed, runs=24, noise=0.15) for seed in range(24)]
     before = [pooled(runs).drop_idle(WINNER) for runs in found]
-    alone = [pooled(runs, is_last_test=True).drop_idle(WINNER) for runs in found]
+    alone = [pooled(runs, is_strict=True).drop_idle(WINNER) for runs in found]
     # Of what was kept in doubt only the most likely one stays.
     assert sum(len(one) > 1 for one in before) >= 3
     assert sum(len(one) > 1 for one in alone) <= 1

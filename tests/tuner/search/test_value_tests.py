@@ -78,7 +78,7 @@ def test_the_likeliest_value_stays_where_none_is_beyond_doubt() -> None:
     for seed in range(20):
         model = TableModel(SPACE, SIZES)
         model.add(measure(seed, gain=0.05))
-        model.find_idle(is_last_test=True)
+        model.find_idle(is_strict=True)
         left = {one for one in SINGLE_VALUES if not model.drop_idle(one).is_default}
         found += left == {Configuration({"V3": "2"})}
     assert found >= 10
@@ -86,7 +86,7 @@ def test_the_likeliest_value_stays_where_none_is_beyond_doubt() -> None:
 
 def test_without_any_run_nothing_is_shown() -> None:
     model = TableModel(SPACE, SIZES)
-    model.find_idle(is_last_test=True)
+    model.find_idle(is_strict=True)
     # One value always stays, to be run again.
     assert len(model.idle) == 3 * len(SPACE.parameters) - 1
 
