@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
+from typing import NamedTuple
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is there
     os.environ.setdefault(_name, "1")
@@ -53,17 +54,29 @@ class WithIdle(Halves):
         return replace(plan, space=customize_space(plan.space, extend=idle))
 
 
+class CountedVariables(NamedTuple):
+    """Numbers of variables of a profile.
+
+    Attributes:
+        silent: idle ones that it does not name as not shown to contribute.
+        named: all that it names so.
+    """
+
+    variables: int
+    idle: int
+    silent: int
+    named: int
+
+
 @dataclass(frozen=True)
 class Counted:
     """What one campaign recommends.
 
     Attributes:
-        profiles: of each, its variables, the idle ones, those of them that it does not name as
-            not shown to contribute, and how many it names so.
         gain, regret: logarithms at each size; over the default, and behind the best.
     """
 
-    profiles: tuple[tuple[int, int, int, int], ...]
+    profiles: tuple[CountedVariables, ...]
     gain: Floats
     regret: Floats
 
@@ -78,7 +91,7 @@ def count_idle(halves: Halves, profiles: tuple[Profile, ...]) -> Counted:
         chosen = profile.configuration
         idle = {name for name in chosen if name.startswith(_PREFIX)}
         named = set(profile.unproven_variables)
-        found.append((len(chosen), len(idle), len(idle - named), len(named)))
+        found.append(CountedVariables(len(chosen), len(idle), len(idle - named), len(named)))
         for place, size in enumerate(halves.sizes):
             if profile.bytes_low <= size <= profile.bytes_high:
                 rows[place] = halves.recorded(chosen)
@@ -124,8 +137,7 @@ def describe(found: list[Counted]) -> str:
     variables, idle, silent, named = (
         sum(column) for column in zip((0, 0, 0, 0), *profiles, strict=True)
     )
-    clean = sum(not one[1] for one in profiles)
-    naming = sum(one[3] > 0 for one in profiles)
+    clean, naming = sum(not one.idle for one in profiles), sum(one.named > 0 for one in profiles)
     gain = fmean(float(one.gain.mean()) for one in found)
     regret = median(float(one.regret.mean()) for one in found)
     return (

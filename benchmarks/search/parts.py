@@ -93,7 +93,7 @@ def play_without(part: str, grid: str, seed: int, percent: float) -> tuple[float
     halves = split_grid(load_recording(grid), seed)
     with take_away(part):
         result, _ = run_whole_campaign(halves, seed, halves.runs(percent))
-    counts = [count for count, _, _ in count_idle(halves, result.profiles).profiles]
+    counts = [one.variables for one in count_idle(halves, result.profiles).profiles]
     return mean_gain(halves, result.profiles), sum(counts)
 
 

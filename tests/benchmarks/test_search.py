@@ -91,7 +91,7 @@ def test_variables_that_a_recording_does_not_know_do_nothing(halves: Halves) -> 
 def test_profiles_hold_few_variables_that_do_nothing(halves: Halves) -> None:
     """A third of them did, when candidates went on with all that the search had set."""
     found = [profile for one in play(halves.recording, 20, range(10)) for profile in one.profiles]
-    variables, idle = sum(one[0] for one in found), sum(one[1] for one in found)
+    variables, idle = sum(one.variables for one in found), sum(one.idle for one in found)
     assert variables >= 10
     assert idle <= 0.15 * variables
 
