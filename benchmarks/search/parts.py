@@ -54,7 +54,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "idle variables are dropped": ((model.TableModel, "find_idle", _do_nothing),),
     "interacting variables are restored": ((pooling, "find_interacting_values", lambda *_: {}),),
     "halves of the best are tried": tuple(
-        (owner, "list_smaller_variants", _list_nothing) for owner in (phase, table_gp)
+        (owner, "list_smaller_variants", _list_nothing) for owner in (shrinking, table_gp)
     ),
     "halving before a gain is certain": ((shrinking, "_BEHIND_ERRORS", 1.0),),
     "leaders of a single run are re-run": (

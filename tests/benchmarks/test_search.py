@@ -99,10 +99,10 @@ def test_profiles_hold_few_variables_that_do_nothing(halves: Halves) -> None:
 def test_a_campaign_recommends_what_works_beside_the_best_only() -> None:
     """Over all runs of this campaign, nothing speaks for the size of fragments."""
     recording = Recording(load_grid(GRIDS / "openmpi-broadcast.jsonl.gz"))
-    halves, added = split_grid(recording, 15), {"OMPI_MCA_coll_sm_fragment_size": "32768"}
-    result, _ = run_whole_campaign(halves, 15, halves.runs(20))
+    halves, added = split_grid(recording, 11), {"OMPI_MCA_coll_sm_fragment_size": "32768"}
+    result, _ = run_whole_campaign(halves, 11, halves.runs(20))
     with take_away("interacting variables are restored"):
-        without, _ = run_whole_campaign(halves, 15, halves.runs(20))
+        without, _ = run_whole_campaign(halves, 11, halves.runs(20))
     (found,) = [p for p in result.profiles if p.verdict is Verdict.FASTER]
     (before,) = [p for p in without.profiles if p.verdict is Verdict.FASTER]
     assert found.configuration == Configuration({**before.configuration, **added})

@@ -136,7 +136,7 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
     level = format_common_level({one.row.simultaneous_level for one in answers.values()})
     header = [*point_columns(level), "use"]
     rows, places = [], []
-    used: dict[str, BestRow | LikelyProfile] = {}
+    used: dict[str, list[str]] = {}
     for size, answer in answers.items():
         row, points = answer.row, answer.row.sure_points
         faster = row.verdict == Verdict.FASTER
@@ -147,10 +147,10 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         if likely := answer.accepted:
             points = tuple(point for point in likely.points if point.bytes == size)
             use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
-            used.setdefault(use, likely)
+            used.setdefault(use, _settings_and_note(likely))
         elif row.finding is Verdict.WITHDRAWN:
             use = describe_use("", withdrawn=name)
-            used.setdefault(name, row)
+            used.setdefault(name, [row.note])
         elif answer.likely:
             use = f"{use}; {describe_verdict(Verdict.LIKELY)}: {answer.likely.profile}"
         unmeasured = (text.format_size(size), "", "", "unmeasured")
@@ -158,15 +158,15 @@ def _size_table(answers: Mapping[int, Explained]) -> str:
         rows.append([*cells, use])
         places.append(where + _marks(row))
         if faster:
-            used.setdefault(name, row)
+            rests_on = f"rests on {describe_strength(answer.strength)}"
+            used.setdefault(name, [*_settings_and_note(row), rests_on])
     above = f"measured: {places[0]}\n"
     if len(set(places)) > 1:
         above, header = "", [*header, "measured"]
         rows = [[*row, place] for row, place in zip(rows, places, strict=True)]
     table = above + text.format_table(header, rows, right="size,default,candidate")
     settings = [
-        "\n".join([name, *(f"  {line}" for line in _settings_and_note(row) or [row.note])])
-        for name, row in used.items()
+        "\n".join([name, *(f"  {line}" for line in lines)]) for name, lines in used.items()
     ]
     return "\n\n".join([table, *settings])
 
