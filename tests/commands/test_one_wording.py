@@ -93,7 +93,8 @@ def test_every_command_page_and_file_says_the_same(
     strength = campaigns.load_profile(url, reference).strength
     rests_on = f"ests on {describe_strength(strength)}"
     assert "pairs or more at each size; 1 day, 1 session, 1 node; no verif" in rests_on
-    assert printed.count(rests_on) == 9 and rests_on in texts["report"]  # best and the files
+    # Best for a size and for all, and the files.
+    assert printed.count(rests_on) == 10 and rests_on in texts["report"]
     # The level of each interval is not the level of all.
     assert profile.level == 0.998 and "simultaneous 99" not in printed
 
