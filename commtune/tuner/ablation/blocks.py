@@ -34,8 +34,8 @@ class AblationBlocks:
 
     def has_time_for(self, count: int, arms: Sequence[Configuration], until_s: float) -> bool:
         """Whether a number of blocks leaves so many seconds of the budget."""
-        runs = count * self._session.width * (len(arms) + 1)
-        return runs * self._runner.typical_s() <= self._timer.left() - until_s
+        block_s = (len(arms) + 1) * self._runner.typical_s()
+        return count * block_s <= self._timer.left() - until_s
 
     def make(self, arms: Sequence[Configuration], until_s: float) -> bool:
         """Makes a block if one fits the rest of the budget; returns whether there was one.
@@ -43,10 +43,10 @@ class AblationBlocks:
         Args:
             until_s: seconds of the budget that have to be left before it.
         """
-        if self._timer.left() <= until_s or not self.has_time_for(1, arms, 0.0):
+        before, width = self._runner.blocks, self._session.width
+        if self._timer.left() <= until_s or not self.has_time_for(width, arms, 0.0):
             return False
-        before = self._runner.blocks
-        wanted = repeat_blocks(self._session.width, partial(self._session.order_block, arms))
+        wanted = repeat_blocks(width, partial(self._session.order_block, arms))
         Dispatch(self._session, wanted, Phase.ABLATE, self._timer).run()
         return self._runner.blocks > before  # no node-hours may be left for one
 

@@ -30,6 +30,7 @@ from commtune.tuner.ablation.effects import (
     measure_shortfall,
 )
 from commtune.tuner.execution.session import Session
+from commtune.tuner.statistics.blocks import complete_blocks
 
 #: The most blocks that compare the smaller configuration.
 _MOST_CHECKS = 12
@@ -89,11 +90,10 @@ class AblationPhase:
         several = {one: parts for one, parts in units.items() if len(parts) > 1}
         arms = [*several, *(part for parts in several.values() for part in parts.values())]
         arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
-        made = min((self.blocks.effects(DEFAULT, arm).blocks for arm in arms), default=FEWEST)
-        due = range(made, JUDGED_AFTER[0])
-        if self.blocks.has_time_for(len(due), arms, 0.0):
-            for _ in due:
-                self.blocks.make(arms, 0.0)
+        due = JUDGED_AFTER[0] - complete_blocks(self.blocks.whole, arms)
+        if arms and self.blocks.has_time_for(due, arms, 0.0):
+            while due > 0 and self.blocks.make(arms, 0.0):
+                due = JUDGED_AFTER[0] - complete_blocks(self.blocks.whole, arms)
 
     def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
         """Adds the sizes of a configuration to those of one that was made from it."""
