@@ -88,8 +88,3 @@ class AblationBlocks:
             for one, found in every.items()
             if found.blocks >= FEWEST and found.keys() >= {*sizes}
         }
-
-    def is_no_better(self, large: Configuration, small: Configuration) -> bool:
-        """Whether the larger of two configurations is ahead by a standard error at no size."""
-        ahead = self.effects(small, large) if small.items() < large.items() else {}
-        return bool(ahead) and all(e.mean < e.error for e in ahead.values())

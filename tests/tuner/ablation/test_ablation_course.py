@@ -58,24 +58,6 @@ def test_what_was_left_out_is_known_at_sizes_that_it_was_not_left_out_for() -> N
         assert 0 < found[WINNER].error[size] < 0.1
 
 
-def test_further_variables_are_no_better_unless_they_are_ahead_at_some_size() -> None:
-    def effects(configuration: Configuration, size: int) -> float:
-        is_large = size >= FROM_BYTES
-        by_size = has(configuration, "V3") * math.log(0.7 if is_large else 1.3)
-        return by_size + has(configuration, "V6") * math.log(1.2)
-
-    bench = Bench(effects)
-    bench.run()
-    without_v3, without_v6 = (
-        Configuration({name: value for name, value in WINNER.items() if name != left_out})
-        for left_out in ("V3", "V6")
-    )
-    assert bench.phase.blocks.is_no_better(WINNER, without_v6)
-    assert not bench.phase.blocks.is_no_better(WINNER, without_v3)  # ahead at large sizes
-    assert not bench.phase.blocks.is_no_better(without_v6, WINNER)  # these are fewer
-    assert not bench.phase.blocks.is_no_better(WINNER, Configuration({"V6": "2"}))  # in no block
-
-
 def test_a_candidate_that_gains_nothing_is_rarely_made_much_of() -> None:
     """Some end with the default; of the others what is left is the confirmation's to refute."""
     found = [Bench(effect(lambda _: 0.0), seed).run()[0] for seed in SEEDS]
