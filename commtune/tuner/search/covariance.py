@@ -293,18 +293,18 @@ class Posterior:
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Predicts mean and variance: one row a configuration, one column a size."""
-        near = self._compare(rows)
-        mean = near @ self._solved @ self._size_projection.T
         prior = np.outer(self._covariance.prior_variance(rows), np.diag(self._sizes))
-        known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
-        return mean, np.maximum(prior - known, 1e-10)
+        return self._predict(self._compare(rows), prior)
 
     def predict_difference(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Predicts mean and variance of the first of two rows less the second, by size."""
         one, other = self._compare(rows)
-        near = one - other
         between = self._covariance.between_rows(self._covariance.compare_rows(rows, rows))
         prior = (between[0, 0] + between[1, 1] - 2 * between[0, 1]) * np.diag(self._sizes)
+        return self._predict(one - other, prior)
+
+    def _predict(self, near: Matrix, prior: Matrix) -> tuple[Matrix, Matrix]:
+        """Returns mean and variance from covariances with what is known, and the prior."""
         known = near**2 @ (1 / self._variances) @ (self._size_projection**2).T
         mean = near @ self._solved @ self._size_projection.T
         return mean, np.maximum(prior - known, 1e-10)

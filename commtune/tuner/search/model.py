@@ -45,7 +45,7 @@ _MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
 _BEST_OF_EACH = 6
 #: Configurations that are predicted in one batch; limits the memory of the matrices.
 _AT_ONCE = 2000
-#: With fewer configurations no idle parameters are dropped, if there is time for ablation: they
+#: With fewer configurations no idle parameters are dropped if there is time for ablation: they
 #: don't separate the effects of parameters.
 _FEWEST_FOR_SELECTION = 16
 
@@ -314,16 +314,16 @@ class TableModel:
         """Estimates every configuration with a run, without the default."""
         return self.estimate(self._means.others)
 
-    def estimate(self, tried: Sequence[Configuration]) -> tuple[Standing, ...]:
+    def estimate(self, asked: Sequence[Configuration]) -> tuple[Standing, ...]:
         """Estimates configurations, which may have no run."""
-        if not tried:
+        if not asked:
             return ()
         self.fit()
         # In batches: for thousands, the matrices would take more memory than all runs.
-        places = range(0, len(tried), _AT_ONCE)
-        parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
+        places = range(0, len(asked), _AT_ONCE)
+        parts = [self.predict(self.encoding.rows(asked[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        runs, own_means = self._means.look_up(tried, (0, np.zeros(len(self.sizes))))
+        runs, own_means = self._means.look_up(asked, (0, np.zeros(len(self.sizes))))
         mean = _shrink_means(mean, runs, own_means)
         own = self.noise / np.sqrt(runs + _PREDICTION_RUNS)
         error = np.hypot(error, own)
@@ -333,7 +333,7 @@ class TableModel:
                 dict(zip(self._bytes, means.tolist(), strict=True)),
                 dict(zip(self._bytes, errors.tolist(), strict=True)),
             )
-            for configuration, means, errors in zip(tried, mean, error, strict=True)
+            for configuration, means, errors in zip(asked, mean, error, strict=True)
         )
 
     def _choose_fitted(self) -> list[Configuration]:
