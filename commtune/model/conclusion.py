@@ -52,9 +52,9 @@ class Ablation:
             if self.before.get(name) != value
         )
 
-    def left_out(self, configuration: Configuration) -> bool:
+    def leaves_out(self, part: Configuration) -> bool:
         """Whether a part of what was ablated holds something that the ablation left out."""
-        settings = configuration.items()
+        settings = part.items()
         return settings <= self.before.items() and not settings <= self.after.items()
 
 

@@ -199,7 +199,7 @@ class Campaign:
         others = [
             standing
             for one, standing in measured.items()
-            if one not in found and not any(ablation.left_out(one) for ablation in ablations)
+            if one not in found and not any(ablation.leaves_out(one) for ablation in ablations)
         ]
         standings = [*found.values(), *others]
         prospects = Prospects(self._plan, standings, self._search.weights, spread)

@@ -37,7 +37,7 @@ class AblationBlocks:
         block_s = (len(arms) + 1) * self._runner.typical_s()
         return count * block_s <= self._timer.left() - until_s
 
-    def make(self, arms: Sequence[Configuration], until_s: float) -> bool:
+    def make_block(self, arms: Sequence[Configuration], until_s: float) -> bool:
         """Makes a block if one fits the rest of the budget; returns whether there was one.
 
         Args:
@@ -60,7 +60,7 @@ class AblationBlocks:
             self._found = {}
         return self._whole
 
-    def effects(self, slow: Configuration, fast: Configuration) -> Effects:
+    def estimate_effects(self, slow: Configuration, fast: Configuration) -> Effects:
         """Estimates the effects of one configuration against another."""
         blocks, speeds = self.whole, self._runner.evidence.speeds()
         asked = (slow, fast, speeds)
@@ -78,7 +78,7 @@ class AblationBlocks:
         """Returns what its blocks say of each configuration that has enough of them."""
         sizes = self._session.plan.workload.sizes
         made = dict.fromkeys(one for block in self.whole for one in block)
-        every = {one: self.effects(DEFAULT, one) for one in made if not one.is_default}
+        every = {one: self.estimate_effects(DEFAULT, one) for one in made if not one.is_default}
         return {
             one: Standing(
                 one,

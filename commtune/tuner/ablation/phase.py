@@ -92,7 +92,7 @@ class AblationPhase:
         arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
         due = JUDGED_AFTER[0] - complete_blocks(self.blocks.whole, arms)
         if arms and self.blocks.has_time_for(due, arms, 0.0):
-            while due > 0 and self.blocks.make(arms, 0.0):
+            while due > 0 and self.blocks.make_block(arms, 0.0):
                 due = JUDGED_AFTER[0] - complete_blocks(self.blocks.whole, arms)
 
     def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
@@ -125,9 +125,9 @@ class AblationPhase:
             field = sorted(field, key=lambda other: -self._lead(other, small, tried)[0])[:most]
             while True:
                 field = [other for other in field if not self.blocks.fails(other)]
-                made = [self.blocks.effects(small, other).blocks for other in field]
+                made = [self.blocks.estimate_effects(small, other).blocks for other in field]
                 is_done = not made or min(made) >= wanted
-                if is_done or not self.blocks.make([small, *field], until_s):
+                if is_done or not self.blocks.make_block([small, *field], until_s):
                     break
         best = max(field, key=lambda other: self._lead(other, small, tried)[0], default=small)
         return best if self._lead(best, small, tried)[1] > 0 else small
@@ -144,7 +144,7 @@ class AblationPhase:
         Args:
             of: the number of configurations that it is the best of.
         """
-        found = self.blocks.effects(small, other)
+        found = self.blocks.estimate_effects(small, other)
         parts = [found[size] for size in self._gain_sizes(small) if size in found]
         mean = fmean(e.mean for e in parts) if parts else 0.0
         if not parts or found.blocks < FEWEST:
@@ -214,11 +214,17 @@ class AblationPhase:
         return self._gain(candidate).shows_no_gain(self._plan.minimum_gain)
 
     def _gain(self, configuration: Configuration) -> Effects:
-        found, sizes = self.blocks.effects(DEFAULT, configuration), self._sizes[configuration]
+        found, sizes = (
+            self.blocks.estimate_effects(DEFAULT, configuration),
+            self._sizes[configuration],
+        )
         return Effects({size: one for size, one in found.items() if size in sizes})
 
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
-        lost, gain = self.blocks.effects(small, large), self.blocks.effects(DEFAULT, large)
+        lost, gain = (
+            self.blocks.estimate_effects(small, large),
+            self.blocks.estimate_effects(DEFAULT, large),
+        )
         return measure_shortfall(lost, gain, self._gain_sizes(large))
 
     def _ablate(self, candidate: Configuration, until_s: float) -> Ablation:
@@ -249,7 +255,9 @@ class AblationPhase:
         due: float = JUDGED_AFTER[0]
         for _ in range(JUDGED_AFTER[-1] + 1):
             # The blocks of earlier sessions count as well.
-            made = max(self.blocks.effects(other, candidate).blocks for other in lacking.values())
+            made = max(
+                self.blocks.estimate_effects(other, candidate).blocks for other in lacking.values()
+            )
             if made >= due:
                 judgement = self._judge_variables(candidate, lacking)
                 variants = {name: lacking[name] for name in judgement.unclear}
@@ -257,7 +265,7 @@ class AblationPhase:
                     return judgement
                 due = next((number for number in JUDGED_AFTER if number > made), math.inf)
             arms = [candidate, *dict.fromkeys(variants.values())]
-            if due == math.inf or not self.blocks.make(arms, until_s):
+            if due == math.inf or not self.blocks.make_block(arms, until_s):
                 return judgement
         return judgement
 
@@ -268,12 +276,14 @@ class AblationPhase:
         vital = {name for name, other in lacking.items() if self.blocks.fails(other)}
         rest = lacking.keys() - vital
         lost = {
-            name: self.blocks.effects(lacking[name], candidate) for name in lacking if name in rest
+            name: self.blocks.estimate_effects(lacking[name], candidate)
+            for name in lacking
+            if name in rest
         }
         sizes = [
             size for size in self._gain_sizes(candidate) if all(size in e for e in lost.values())
         ]
-        judgement = judge_variables(lost, self.blocks.effects(DEFAULT, candidate), sizes)
+        judgement = judge_variables(lost, self.blocks.estimate_effects(DEFAULT, candidate), sizes)
         return replace(judgement, needed=judgement.needed | vital)
 
     def _check(
@@ -315,8 +325,7 @@ class AblationPhase:
             for name, one in lost.items()
             if one is not None and one.lost < one.error and not one.is_too_much
         ]
-        small = self._plan.space.without_parameters(candidate, out) if out else None
-        return small or candidate
+        return self._plan.space.without_parameters(candidate, out) or candidate
 
     def _sort_by_loss(
         self,
@@ -327,7 +336,10 @@ class AblationPhase:
         """Sorts variables not shown to be needed by what their absence costs, most last."""
 
         def loss(name: str) -> float:
-            found, sizes = self.blocks.effects(lacking[name], candidate), self._sizes[candidate]
+            found, sizes = (
+                self.blocks.estimate_effects(lacking[name], candidate),
+                self._sizes[candidate],
+            )
             return max((e.mean for size, e in found.items() if size in sizes), default=0.0)
 
         return sorted(lacking.keys() - judgement.needed, key=lambda name: (loss(name), name))
@@ -341,7 +353,7 @@ class AblationPhase:
         arms = [arm for arm in dict.fromkeys(arms) if not arm.is_default]
         if not self.blocks.has_time_for(FEWEST, arms, until_s):
             arms = [candidate, small]
-        while not self._is_clear(candidate, small) and self.blocks.make(arms, until_s):
+        while not self._is_clear(candidate, small) and self.blocks.make_block(arms, until_s):
             pass
         return self._shortfall(candidate, small)
 

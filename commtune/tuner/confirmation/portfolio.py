@@ -156,7 +156,8 @@ class Prospects:
         width = len(chosen) + 1
         share = min(int(_ABLATION_SHARE * runs), runs - _CONFIRMED * FEWEST_BLOCKS * width)
         spare = runs - self._count_enough_blocks(chosen, runs // width) * width
-        units = (self._count_units(index) for index in chosen)
+        wholes = (self.standings[index].configuration for index in chosen)
+        units = (len(self.plan.space.parameter_units(whole)) for whole in wholes)
         arms = [1 + count for count in units if count > 1]
         least = _ABLATION_BLOCKS * (1 + (sum(arms) if of_each else min(arms, default=0)))
         found = max(0, share, spare)
@@ -239,10 +240,6 @@ class Prospects:
         worth = chance * np.maximum(0.0, mean - doubt)
         worth *= np.array(list(self.weights.values()))
         return np.asarray(np.nan_to_num(worth))
-
-    def _count_units(self, index: int) -> int:
-        """Counts the parameters of a standing that can be left out."""
-        return len(self.plan.space.parameter_units(self.standings[index].configuration))
 
     # Cached, since there may be thousands of configurations.
     @cached_property

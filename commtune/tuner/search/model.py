@@ -312,9 +312,9 @@ class TableModel:
 
     def standings(self) -> tuple[Standing, ...]:
         """Estimates every configuration with a run, without the default."""
-        return self.estimate(self._means.others)
+        return self.estimate_standings(self._means.others)
 
-    def estimate(self, asked: Sequence[Configuration]) -> tuple[Standing, ...]:
+    def estimate_standings(self, asked: Sequence[Configuration]) -> tuple[Standing, ...]:
         """Estimates configurations, which may have no run."""
         if not asked:
             return ()

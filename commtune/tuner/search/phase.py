@@ -365,7 +365,7 @@ class SearchPhase:
         """Estimates candidates without the variables that show little at their sizes (bytes)."""
         model = self._search.model
         small = (shrinking.drop_weak_variables(model, *one) for one in candidates.items())
-        return model.estimate([*dict.fromkeys(small)])
+        return model.estimate_standings([*dict.fromkeys(small)])
 
     def find_interacting_values(self) -> dict[str, str]:
         """Finds values of idle parameters that help beside the best (see ``pooling``)."""
